@@ -136,13 +136,13 @@ def _add_report(commands: "Commands") -> None:
 def _add_record(commands: "Commands") -> None:
     parser = commands.add_parser(
         "record",
-        help="run a notebook and record what its models answer, for replay:PATH; all turns, or some anew",
+        help="run a notebook and record what its models answer, for replay:PATH; all turns, or some again",
         description="Cells that name a recording (--model replay:PATH, --record PATH) are recorded there, the others "
         "beside the notebook. The model is that of AGENT_KERNEL_MODEL or of your key. The notebook stays as it is.",
     )
     parser.add_argument("notebook", type=Path)
     turns = parser.add_mutually_exclusive_group()
-    turns.add_argument("--turn", type=_positive, metavar="N", help="record only the Nth turn anew, and keep all others")
+    turns.add_argument("--turn", type=_positive, metavar="N", help="record the Nth turn again, and keep all others")
     turns.add_argument("--from", type=_positive, metavar="N", dest="first", help="play up to turn N, record from it on")
     parser.add_argument("--to", type=Path, metavar="PATH", help="the recording of cells that name none (NAME.jsonl)")
     parser.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")

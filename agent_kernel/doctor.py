@@ -76,7 +76,7 @@ def _enabled() -> Finding:
 def _loads() -> Finding:
     try:
         importlib.import_module("agent_kernel_server.app")
-        importlib.import_module("agent_kernel_server.configuration")  # the app imports it when it is used
+        importlib.import_module("agent_kernel_server.service_settings")  # the app imports it when it is used
     except ImportError as error:
         return Finding(
             "MEND", f"The server extension does not load: {error}", "Run: pip install --force-reinstall agent-kernel"
@@ -200,7 +200,7 @@ def _no_log(path: Path) -> Finding:
     try:
         note = read_note(path)
     except ValueError as error:
-        return Finding("note", f"There is no log, and {error}.", f"To start anew, remove {head_path(path)}.")
+        return Finding("note", f"There is no log, and {error}.", f"To start over, remove {head_path(path)}.")
     if note is None or not note.head.number:
         return Finding("ok", f"No log yet; it will be {path}.")
     return Finding(

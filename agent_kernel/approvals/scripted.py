@@ -1,7 +1,7 @@
 """Scripts: decisions that were written down beforehand, and the order in which they are used; and what answers calls
 that ask where nobody sits in front of the notebook (`AGENT_KERNEL_APPROVE`).
 
-What a script may approve is judged in `agent_kernel.runtime.tool_calls.scripted`; this module is pure.
+What a script may approve is judged in `agent_kernel.runtime.tool_calls.script_decisions`; this module is pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -205,7 +205,7 @@ class Script:
         what, kind = ("recording", "recorded") if self.recorded else ("run's script", "scripted")
         expected = "no decision is left" if near is None else _described(near)
         at = _first_difference(expected, actual)
-        advice = "Record it again to decide anew." if self.recorded else "Give the run a decision on it."
+        advice = "Record it again to decide otherwise." if self.recorded else "Give the run a decision on it."
         return (
             f"The {what} has no decision on this call.\n{kind}: {_window(expected, at)}\nactual:   "
             f"{_window(actual, at)}\n{advice}"

@@ -32,7 +32,7 @@ from agent_kernel.tools.builtin.cells import (
     tell_one,
 )
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
-from agent_kernel.tools.builtin.mentions import cell_named
+from agent_kernel.tools.builtin.mentioned_files import cell_named
 from agent_kernel.tools.executor import Answered, NobodyKnows, NotebookEditor, OutputSink
 from agent_kernel.tools.review.preview import diff, warnings
 

@@ -1,4 +1,4 @@
-"""Requests to one endpoint by the `openai` client's headers and transport. Its key is read anew for each request and
+"""Requests to one endpoint by the `openai` client's headers and transport. Its key is read again for each request and
 sent to its address only.
 
 Requests and answers are bytes. The client's own `post` is not used: it reads a refusal whole, however long it is.

@@ -54,7 +54,7 @@ class Endpoint:
     name: str
     base_url: str
     api_key_env: str | None = None
-    """The environment variable that holds the key; read anew for each request."""
+    """The environment variable that holds the key; read again for each request."""
     api_key: Callable[[], str | None] | None = field(default=None, repr=False)
     """Returns the key, if it is not in an environment variable."""
     models: tuple[str, ...] = ()

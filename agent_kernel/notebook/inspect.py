@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from agent_kernel.notebook.data_values import columns_of, library_describer
 from agent_kernel.notebook.plain_values import SEQUENCES, is_one_of, safe_text, type_name
-from agent_kernel.notebook.tables import columns_of, library_describer
 
 MAX_VARIABLES = 100
 MAX_CHARACTERS = 20_000

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from IPython.core.error import UsageError
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.notebook.execution.undo import KeptChange
+from agent_kernel.notebook.execution.backups import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel_events import AskRemoveRule, AskUndo, AskUndoRun, WaitingRun

@@ -18,7 +18,7 @@ from agent_kernel.errors import AgentKernelError, ConfigurationError
 from agent_kernel.notebook import completion, input_transforms, magic_commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
-from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state

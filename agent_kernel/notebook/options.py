@@ -32,7 +32,7 @@ class Policy:
     def scripted(
         cls, decisions: Iterable[ScriptEntry], *, rules: Sequence[str] = (), default: PolicyMode = "ask"
     ) -> Self:
-        """A policy whose questions a script answers in place of a person, in each run anew.
+        """A policy whose questions a script answers in place of a person, in each run from its first decision on.
 
         `decisions` are of the forms that `approvals` of `Agent.run` takes: `[True, (False, "why"),
         ak.approve("drop_rows", {"table": "t"}), ak.edit({"n": 5}, "head"), ak.answer("Yes.")]`. A call that asks takes

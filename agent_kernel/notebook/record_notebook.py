@@ -1,4 +1,4 @@
-"""Records the models' turns of a notebook, for `agent-kernel record`: all, or some of them anew."""
+"""Records the models' turns of a notebook, for `agent-kernel record`: all, or some of them again."""
 
 import argparse
 import importlib.util

@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.errors import RunFailed
-from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async

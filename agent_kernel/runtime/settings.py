@@ -49,7 +49,7 @@ class RunSpec:
     rules: tuple[str, ...] = ()
     """The notebook's own rules (`agent_kernel.approvals.rules`); a site's cap drops those that allow."""
     script: tuple[ScriptedDecision, ...] = ()
-    """Decisions on calls that ask, in place of a person's: see `agent_kernel.runtime.tool_calls.scripted`."""
+    """Decisions on calls that ask, in place of a person's: see `agent_kernel.runtime.tool_calls.script_decisions`."""
     system: str | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)

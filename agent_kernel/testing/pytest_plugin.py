@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--agent-replay",
         choices=("strict", "warn", "record"),
         help="What agents do with recordings: strict stops a run whose recording no longer fits, warn says so and goes "
-        f"on, record asks the model and records anew. Default: ${REPLAY}, else strict.",
+        f"on, record asks the model and records again. Default: ${REPLAY}, else strict.",
     )
     group.addoption(
         "--agent-approve",

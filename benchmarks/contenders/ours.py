@@ -23,7 +23,7 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import OutputSink
-from agent_kernel_server.events import emitter
+from agent_kernel_server.event_log import emitter
 from benchmarks.contenders.base import PROBE_SCHEMA, Contender, probe, user_text
 
 ASKED = ToolDeclaration("probe", "Probe the thing numbered x.", PROBE_SCHEMA, approval="ask")

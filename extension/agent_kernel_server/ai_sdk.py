@@ -24,8 +24,8 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel_server.ai_sdk_messages import as_asked, checked_prompt, keep_pictures, page_tools, take_output
 from agent_kernel_server.ai_sdk_streams import ChatStreamHandler, Follower, Target
+from agent_kernel_server.base_handler import Refusal
 from agent_kernel_server.identity import may
-from agent_kernel_server.requests import Refusal
 
 MOST_BYTES = 32 << 20
 """The longest body: a page sends all its messages with each request."""

@@ -17,7 +17,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel_server.requests import Refusal
+from agent_kernel_server.base_handler import Refusal
 
 PROMPT_CHARACTERS = 1_000_000
 OUTPUT_CHARACTERS = 1_000_000

@@ -15,9 +15,9 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, WallLevel
 from agent_kernel.runtime.settings import DEFAULTS
 from agent_kernel.tools.declaration import checked_timeouts
-from agent_kernel_server.configuration import make_service, warn_of_broken
 from agent_kernel_server.handlers import FRONT_END, HANDLERS
 from agent_kernel_server.service import Service
+from agent_kernel_server.service_settings import make_service, warn_of_broken
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
 """A kernel is served by this extension exactly if this variable equals its `JPY_PARENT_PID`."""

@@ -35,9 +35,9 @@ from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
+from agent_kernel_server.base_handler import AgentKernelHandler, Refusal
 from agent_kernel_server.identity import Action
 from agent_kernel_server.mcp_server.route import McpHandler
-from agent_kernel_server.requests import AgentKernelHandler, Refusal
 from agent_kernel_server.sockets import ChannelHandler, PagesHandler
 from agent_kernel_server.streams import EventsHandler
 

@@ -30,7 +30,7 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
 from agent_kernel_server import prometheus
-from agent_kernel_server.events import emitter
+from agent_kernel_server.event_log import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.mcp_server.calls import ClientCalls, ClientExecutor

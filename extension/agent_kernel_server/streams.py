@@ -8,8 +8,8 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
+from agent_kernel_server.base_handler import NUMBER, AgentKernelHandler, Refusal
 from agent_kernel_server.identity import until_refused
-from agent_kernel_server.requests import NUMBER, AgentKernelHandler, Refusal
 
 HEARTBEAT_SECONDS = 15.0
 """The time after which a silent stream sends a comment: it keeps proxies from closing the connection, and finds out

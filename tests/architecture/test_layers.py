@@ -77,7 +77,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
     ],
     "agent_kernel.notebook": [
         ("plain_values",),
-        ("tables",),
+        ("data_values",),
         ("batch", "config", "input_transforms", "inspect", "options", "startup", "stats"),
         ("record_notebook",),
         ("execution",),
@@ -195,8 +195,11 @@ def test_the_server_reaches_the_core_but_not_the_executor_or_the_client() -> Non
 
 
 def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
-    lazy = {SERVER / "mcp_tools" / f"{name}.py" for name in ("questions", "results", "server", "sign_in", "transport")}
-    lazy |= {SERVER / "mcp_server" / f"{name}.py" for name in ("results", "server")}
+    lazy = {
+        SERVER / "mcp_tools" / f"{name}.py"
+        for name in ("call_results", "connection", "questions", "sign_in", "tool_server")
+    }
+    lazy |= {SERVER / "mcp_server" / f"{name}.py" for name in ("answers", "offered")}
     assert offenders([path for path in modules(SERVER) if path not in lazy], HEAVY, eager_only=True) == []
 
 

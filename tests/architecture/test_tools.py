@@ -44,7 +44,7 @@ def test_a_tool_that_reads_files_asks_outside_of_the_folder(name: str) -> None:
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_a_committed_recording_fits_the_tools_and_the_system_prompt_of_today(path: Path) -> None:
-    """If not: `python -m tests.demos NAME` records it anew."""
+    """If not: `python -m tests.demos NAME` records it again."""
     clean = Normaliser().text
     offered = ToolRegistry(BUILTIN_TOOLS).openai_format()
     today = {tool["function"]["name"]: mapped(tool["function"], clean) for tool in offered}

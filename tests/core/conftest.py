@@ -12,7 +12,7 @@ __all__ = ["stages"]
 
 @pytest.fixture(scope="session", autouse=True)
 def no_authorities_of_the_machine() -> Iterator[None]:
-    """Each client would read them anew, for a tenth of a second."""
+    """Each client would read them again, for a tenth of a second."""
     with pytest.MonkeyPatch.context() as environment:
         for name in CERTIFICATE_SETTINGS:
             environment.delenv(name, raising=False)

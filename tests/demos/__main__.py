@@ -1,4 +1,4 @@
-"""Makes demos anew: `python -m tests.demos NAME ...` records the notebook, plays the recording, and saves the outputs.
+"""Makes demos again: `python -m tests.demos NAME ...` records the notebook, plays the recording, and saves the outputs.
 
 The quickstart has no script: its recording is a part of the package, `agent_kernel/models/recordings/demo.jsonl`.
 """

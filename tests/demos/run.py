@@ -46,7 +46,7 @@ def run_notebook(
 
 
 def record(name: str, title: str) -> None:
-    """Make the recording of a notebook anew, with its script in place of a model."""
+    """Make the recording of a notebook again, with its script in place of a model."""
     path = RECORDINGS / f"{name}.jsonl"
     header = Header(title=title, model="scripted", notice=NOTICE, made_with=__version__, images=True)
     path.write_bytes(dumped(header) + b"\n")

@@ -44,7 +44,7 @@ class Cells:
         )
 
     def reconnect(self) -> None:
-        """Connect anew, as a page that is loaded again, and wait until the kernel answers: a gateway's line comes back
+        """Connect again, as a page that is loaded again, and wait until the kernel answers: a gateway's line comes back
         later than the server's. As another session: the gateway notices late that the old line is cut, and until then
         two connections of one session would have the same address at the kernel."""
         self._socket.close()

@@ -1,4 +1,4 @@
-"""Rounds of the page's habits: cells run again, cleared, deleted, a page loaded anew, the kernel interrupted.
+"""Rounds of the page's habits: cells run again, cleared, deleted, a page loaded again, the kernel interrupted.
 
 A real server and a real kernel, which several rounds share; what a front end sends is sent, at random moments.
 """

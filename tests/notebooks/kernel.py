@@ -25,7 +25,7 @@ SECONDS = 55.0
 
 FORGET = """\
 import atexit, os, sys, threading
-from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.hosts import discovery
 from agent_kernel.notebook.kernel.state import kernel_state
 state = kernel_state()

@@ -96,13 +96,13 @@ def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_
     served.result(served.send_cell("b", "%agent and on"))
     served.result(served.send_cell("b", "%agent and on\n%agent further", agentKernelNewConversation=True))
     served.result(served.send_cell("c", "%agent last"))
-    first, second, anew, further, last = (declared(served, run) for run in announced(served, 5))
+    first, second, fresh, further, last = (declared(served, run) for run in announced(served, 5))
     assert second["stop"] == "cell_run_again"
-    assert first["stop"] is anew["stop"] is None
-    assert second["conversation_id"] == first["conversation_id"] != anew["conversation_id"]
-    assert [run["conversation_id"] for run in (further, last)] == [anew["conversation_id"]] * 2
-    assert [run["continues"] for run in (second, anew, further, last)] == [2, None, None, 4]
-    assert anew["replaces"] == []
+    assert first["stop"] is fresh["stop"] is None
+    assert second["conversation_id"] == first["conversation_id"] != fresh["conversation_id"]
+    assert [run["conversation_id"] for run in (further, last)] == [fresh["conversation_id"]] * 2
+    assert [run["continues"] for run in (second, fresh, further, last)] == [2, None, None, 4]
+    assert fresh["replaces"] == []
 
 
 def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:

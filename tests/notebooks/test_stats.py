@@ -21,7 +21,7 @@ SPENT: dict[str, Any] = {
 
 
 def today() -> str:
-    """Asked for anew by each test: a run of the tests may go past midnight."""
+    """Asked for again by each test: a run of the tests may go past midnight."""
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
 

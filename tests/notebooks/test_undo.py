@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.notebook.execution.undo import KEPT_BYTES, KEPT_IN_ALL, Backups
+from agent_kernel.notebook.execution.backups import KEPT_BYTES, KEPT_IN_ALL, Backups
 from agent_kernel.tools.builtin.changes import planned_change
 from tests.notebooks.kernel import TestKernel
 

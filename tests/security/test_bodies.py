@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_kernel_server.requests import SHORT_BYTES
+from agent_kernel_server.base_handler import SHORT_BYTES
 from tests.server.client import Api, Fetch
 
 MEGABYTE = 1_048_576

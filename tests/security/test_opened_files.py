@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.notebook.execution.undo import Backups
+from agent_kernel.notebook.execution.backups import Backups
 from agent_kernel.tools.builtin.cells import read_notebook
 from agent_kernel.tools.builtin.changes import planned_write, read_file
 from agent_kernel.tools.builtin.paths import resolve

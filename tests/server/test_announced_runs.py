@@ -15,7 +15,7 @@ from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import UNDECLARED_RUNS, ServedKernel
-from agent_kernel_server.notebooks.paths import NotebookPaths
+from agent_kernel_server.notebooks.notebook_paths import NotebookPaths
 from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, open_notebook, service_of
 from tests.waiting import look_until, until

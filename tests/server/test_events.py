@@ -11,7 +11,7 @@ import pytest
 from agent_kernel.log import audit
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.events import APPROVAL_EVENT, OUTCOME_EVENT
+from agent_kernel_server.event_log import APPROVAL_EVENT, OUTCOME_EVENT
 from tests.server.client import Api, Kernel
 from tests.waiting import until
 

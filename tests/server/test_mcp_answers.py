@@ -13,10 +13,10 @@ import mcp_types as types
 import pytest
 
 from agent_kernel.protocol.views import OutputView
-from agent_kernel_server.mcp_tools import launcher, results
+from agent_kernel_server.mcp_tools import call_results, launcher
+from agent_kernel_server.mcp_tools.call_results import outcome_of
 from agent_kernel_server.mcp_tools.configuration import ServerConfig
-from agent_kernel_server.mcp_tools.results import outcome_of
-from agent_kernel_server.mcp_tools.server import MOST_TOOLS, McpServer
+from agent_kernel_server.mcp_tools.tool_server import MOST_TOOLS, McpServer
 from tests.waiting import until
 
 OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
@@ -54,11 +54,11 @@ def test_a_result_is_told_in_words_and_nothing_of_it_twice(result: dict[str, Any
 
 def test_a_result_is_bounded_in_text_and_pictures_and_says_that_it_failed() -> None:
     shown: list[OutputView] = []
-    pictures = [types.ImageContent(data="AA==", mime_type="image/png") for _ in range(results.MOST_PICTURES + 5)]
-    long = text("x" * (results.MOST_SHOWN + 5))
+    pictures = [types.ImageContent(data="AA==", mime_type="image/png") for _ in range(call_results.MOST_PICTURES + 5)]
+    long = text("x" * (call_results.MOST_SHOWN + 5))
     outcome = outcome_of(types.CallToolResult(content=[*pictures, long], is_error=True), shown.append)
-    assert (outcome.status, len(outcome.content)) == ("error", results.MOST_SHOWN + 5)  # cut as any tool's text is
-    assert len(shown) == results.MOST_PICTURES + 1
+    assert (outcome.status, len(outcome.content)) == ("error", call_results.MOST_SHOWN + 5)  # cut as any tool's text is
+    assert len(shown) == call_results.MOST_PICTURES + 1
     assert shown[-1].text.endswith("x\n[The rest is left out here.]")
 
 

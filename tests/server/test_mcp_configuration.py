@@ -18,8 +18,8 @@ from tornado.httpclient import AsyncHTTPClient
 
 from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server.mcp_tools import server as mcp_server
 from agent_kernel_server.mcp_tools import servers, sign_in
+from agent_kernel_server.mcp_tools import tool_server as mcp_server
 from tests.ports import free_port
 from tests.server.client import Api, Kernel, service_of
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names

@@ -22,7 +22,7 @@ from mcp.types import (
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import calls as client_calls
-from agent_kernel_server.mcp_server import server as mcp_server
+from agent_kernel_server.mcp_server import offered as mcp_server
 from tests.security.test_strangers import cookie_of
 from tests.server.cells import OpenPage
 from tests.server.client import Api, Kernel, OpenChannel

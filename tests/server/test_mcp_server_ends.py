@@ -1,4 +1,4 @@
-"""Agents outside when rights, sessions, servers and kernels end or begin anew."""
+"""Agents outside when rights, sessions, servers and kernels end or begin again."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server import identity
-from agent_kernel_server.mcp_server import server as mcp_server
+from agent_kernel_server.mcp_server import offered as mcp_server
 from tests.server.client import Api, service_of
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
 from tests.server.mcp_client import connected, handle_in, text_of

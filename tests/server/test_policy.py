@@ -7,7 +7,7 @@ import pytest
 from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel_server.configuration import read_limits_of
+from agent_kernel_server.service_settings import read_limits_of
 from tests.server.client import Api
 
 

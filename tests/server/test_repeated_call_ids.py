@@ -1,5 +1,5 @@
-"""Several servers count a model's call ids anew in each conversation. A server takes no call for another's, and neither
-does a kernel that several conversations share."""
+"""Several servers count a model's call ids from 0 in each conversation. A server takes no call for another's, and
+neither does a kernel that several conversations share."""
 
 from pathlib import Path
 from typing import Any

@@ -172,7 +172,7 @@ async def test_marks_that_are_not_ours_change_nothing(records: RecordKeeper, sav
 async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
     records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Path
 ) -> None:
-    """Jupyter signs what the hook has made of it: the page is not asked to trust its own notebook anew."""
+    """Jupyter signs what the hook has made of it: the page is not asked to trust its own notebook again."""
     await keep(records, "w1", a_result(CHART))
     await save([widget()])
     notary: NotebookNotary = extension.serverapp.contents_manager.notary

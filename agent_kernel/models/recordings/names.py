@@ -5,7 +5,7 @@
     record:PATH                      records the default model
     record:PATH --model NAME         records this one
 
-AGENT_KERNEL_REPLAY changes what all of them do: `strict` and `warn` play, `record` records anew, `record:3` only the
+AGENT_KERNEL_REPLAY changes what all of them do: `strict` and `warn` play, `record` records again, `record:3` only the
 third turn, `record:3-` the third and all after it.
 """
 
@@ -23,7 +23,7 @@ _MODE = re.compile(r"record(?::([1-9]\d{0,8})(-?))?")
 
 @dataclass(frozen=True, slots=True)
 class TurnsToRecord:
-    """The turns that are recorded anew: those of these numbers, and what is not recorded yet."""
+    """The turns that are recorded again: those of these numbers, and what is not recorded yet."""
 
     first: int = 1
     last: int | None = None

@@ -39,7 +39,7 @@ def record(path: Path, model: Model, secrets: Callable[[], Sequence[str]] = tupl
 
 
 class RecordingModel:
-    """Records a model. It plays the turns that are not to be recorded anew."""
+    """Records a model. It plays the turns that are not to be recorded again."""
 
     def __init__(
         self,

@@ -15,10 +15,10 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.notebook.execution.approved_calls import Calls, Entry
+from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.execution.call_interrupts import InterruptGate, RunInterrupted
 from agent_kernel.notebook.execution.call_scope import PrintedByChildren, ShowError, as_a_call, as_parent, show_pages
 from agent_kernel.notebook.execution.tracebacks import cell_names, render
-from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
 from agent_kernel.protocol.kernel import CallEnd
 from agent_kernel.tools.langchain import current_tool_call_id

@@ -55,10 +55,10 @@ class OwnConnection(_InThisProcess):
     def __init__(self, calls: KernelCalls, tasks: TaskOwner) -> None:
         super().__init__(calls, tasks)
         self._client: Any = None
-        self._heard = asyncio.Event()
+        self._received_one = asyncio.Event()
 
     async def open(self) -> None:
-        """Returns once what the kernel publishes is heard. Raises `AgentKernelError`."""
+        """Returns once what the kernel publishes is received. Raises `AgentKernelError`."""
         from ipykernel.connect import get_connection_file
         from jupyter_client.asynchronous.client import AsyncKernelClient
 
@@ -73,11 +73,11 @@ class OwnConnection(_InThisProcess):
         for channel in (client.shell_channel, client.control_channel):
             self._tasks.spawn(self._read(channel, self._on_reply), "replies of this kernel")
         self._tasks.spawn(self._read(client.iopub_channel, self._on_published), "outputs of this kernel")
-        while not self._heard.is_set():
+        while not self._received_one.is_set():
             self.send("control", "kernel_info_request", {}, {})
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SUBSCRIBE_SECONDS):
-                    await self._heard.wait()
+                    await self._received_one.wait()
 
     async def _read(self, channel: Any, take: Callable[[dict[str, Any]], None]) -> None:
         while True:
@@ -87,7 +87,7 @@ class OwnConnection(_InThisProcess):
         self._receive(message["parent_header"].get("msg_id", ""), message["content"])
 
     def _on_published(self, message: dict[str, Any]) -> None:
-        self._heard.set()
+        self._received_one.set()
         parent = message["parent_header"]
         if message["msg_type"] == EVENT_TYPE:
             with contextlib.suppress(ValidationError):

@@ -15,7 +15,7 @@ from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
 from agent_kernel.protocol.pages import CellState
 from agent_kernel.tools.builtin.cells import tell_one
-from agent_kernel.tools.builtin.mentions import cell_named, mentioned_file, saved_cell
+from agent_kernel.tools.builtin.mentioned_files import cell_named, mentioned_file, saved_cell
 
 _VARIABLE = re.compile(r"([^\W\d]\w*)(?:[.-].*)?")
 """A variable, or an attribute or a column of one."""

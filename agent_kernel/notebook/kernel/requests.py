@@ -19,7 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context.told_cells import describe_environment
 from agent_kernel.notebook.execution.approved_calls import Entry
-from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.kernel.environment import is_served, message_of, notebook_path
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
@@ -171,18 +171,18 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
     request = read_request(content)
     match request:
         case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun() | AskWhetherCellWaits():
-            return _about_run(request, state)
+            return _answer_for_run(request, state)
         case OfferCall() | InterruptCall() | CollectCall() | LocateCall():
-            return _about_call(request, state)
+            return _answer_for_call(request, state)
         case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
-            return await _about_tool(request, state)
+            return await _answer_for_tool(request, state)
         case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | ReadMentions() | AnswerQuestion():
-            return await _about_kernel(request, state)
+            return await _answer_for_kernel(request, state)
         case _:
             assert_never(request)
 
 
-def _about_run(request: RunRequest, state: KernelState) -> Reply:
+def _answer_for_run(request: RunRequest, state: KernelState) -> Reply:
     match request:
         case DeclareRun():
             run = state.run(request.run_id)
@@ -201,7 +201,7 @@ def _about_run(request: RunRequest, state: KernelState) -> Reply:
     return Reply()
 
 
-def _about_call(request: CallRequest, state: KernelState) -> Reply:
+def _answer_for_call(request: CallRequest, state: KernelState) -> Reply:
     match request:
         case OfferCall():
             _deposit(request, state)
@@ -231,7 +231,7 @@ def _deposit(request: OfferCall, state: KernelState) -> None:
     state.calls.deposit(request, withdrawn=state.was_interrupted(request.run_id))
 
 
-async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
+async def _answer_for_tool(request: ToolRequest, state: KernelState) -> Reply:
     match request:
         case GiveVerdict():
             found = await tool_verdict(state, request.tool_name, request.arguments_json, request.run_id)
@@ -260,7 +260,7 @@ def _file_changes() -> tuple[KeptChange, ...]:
     return tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in backups.changes())
 
 
-async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
+async def _answer_for_kernel(request: KernelRequest, state: KernelState) -> Reply:
     match request:
         case Serve():
             state.served_through_gateway.set()

@@ -234,7 +234,7 @@ class ClientSession:
         if is_new and command.id is not None and command.id == self._greeted_for:
             return False  # a page asks again until something comes
         if is_new:
-            self.runs_shown.clear()  # a page that is loaded again says so anew
+            self.runs_shown.clear()  # a page that is loaded again says what it shows
         if is_new or self._subscription is None or self._is_far_behind(command.last_seq):
             self._greeted_for = command.id
             await self._greet(command.id, command.last_seq)

@@ -43,7 +43,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
     read_stored_policy,
     take_in_user_rules,
 )
-from agent_kernel.runtime.tool_calls.scripted import with_recorded
+from agent_kernel.runtime.tool_calls.script_decisions import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.tool_messages import (

@@ -21,7 +21,7 @@ from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.transcript import unanswered_calls
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
-from agent_kernel.runtime.tool_calls.scripted import use_up
+from agent_kernel.runtime.tool_calls.script_decisions import use_up
 from agent_kernel.runtime.turns.tool_messages import move_unread_messages, write_open_answers
 from agent_kernel.tools.executor import ToolExecutor
 

@@ -114,7 +114,7 @@ class Transcript:
 
     def call_id(self, wanted: str) -> str:
         """The model's id for a call, or a new one where it sent none, one that can't be kept or shown, or one that this
-        conversation has used: several servers count anew in each turn."""
+        conversation has used: several servers count from 0 in each turn."""
         usable = 0 < len(wanted) <= LONGEST_ID and wanted.isprintable() and wanted not in self._call_ids
         own = wanted if usable else new_tool_call_id()
         self._call_ids.add(own)  # now: its card may be shown and cut off, and the next turn's is another

@@ -10,7 +10,7 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.tool_calls import always_allow, transitions
 from agent_kernel.runtime.tool_calls.previews import checked_edit
-from agent_kernel.runtime.tool_calls.scripted import note_decision
+from agent_kernel.runtime.tool_calls.script_decisions import note_decision
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import parse
 

@@ -16,7 +16,7 @@ from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, turn_of
 from agent_kernel.runtime.tool_calls.policy_check import by_policy, check_policy
 from agent_kernel.runtime.tool_calls.previews import with_present_card
-from agent_kernel.runtime.tool_calls.scripted import note_decision, scripted_verdict
+from agent_kernel.runtime.tool_calls.script_decisions import note_decision, scripted_verdict
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.builtin.places import UNKNOWN
 

@@ -209,7 +209,7 @@ def refused(run: RunView, pause_id: str) -> AlreadyDecided:
             done = "told to go on" if given.repeated else "budget raised"
             said = f"Already decided: {done} by {given.decided_by or 'a person'}, {given.at}. Nothing was added."
             return AlreadyDecided(said, first | {"raised": given.model_dump(mode="json", exclude_none=True)})
-    return AlreadyDecided("The run is paused anew." if run.paused else "This run is not paused.", first)
+    return AlreadyDecided("The run is paused again." if run.paused else "This run is not paused.", first)
 
 
 async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> None:

@@ -69,7 +69,7 @@ class ServedKernels:
         return await kernel.executor_of(run_id, notebook_path)
 
     async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor | None:
-        """For a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
+        """For a run that an earlier server left open; `None` where its kernel is gone, or was started again."""
         kernel = await self.find(conversation.kernel_id or "")
         declared_by_a_cell = spec.widget_model_id is not None
         if kernel is None or (declared_by_a_cell and not await kernel.has_run(spec.run_id)):

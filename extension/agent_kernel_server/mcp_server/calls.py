@@ -125,7 +125,7 @@ class ClientCalls:
         async with self._opening:
             if self._app is None and not self.closed:
                 try:
-                    server = await asyncio.to_thread(importlib.import_module, "agent_kernel_server.mcp_server.server")
+                    server = await asyncio.to_thread(importlib.import_module, "agent_kernel_server.mcp_server.offered")
                 except ImportError:
                     raise ConfigurationError(NO_PACKAGE) from None
                 ready = asyncio.Event()

@@ -10,7 +10,7 @@ from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from agent_kernel.errors import KernelGone, ToolFailed
-from agent_kernel_server.notebooks.paths import NotebookPaths
+from agent_kernel_server.notebooks.notebook_paths import NotebookPaths
 
 MOST_LISTED = 200
 MOST_FOLDERS = 200

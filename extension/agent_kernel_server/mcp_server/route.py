@@ -29,7 +29,7 @@ class McpHandler(StreamHandler):
     async def get(self) -> None:
         calls = self.service.client_calls
         app = await calls.app()
-        from agent_kernel_server.mcp_server.server import CALLER, Request
+        from agent_kernel_server.mcp_server.offered import CALLER, Request
 
         self._gone = asyncio.Event()
         self._unread = True

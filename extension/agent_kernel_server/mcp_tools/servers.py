@@ -30,7 +30,7 @@ from agent_kernel_server.mcp_tools.configuration import (
 )
 
 if TYPE_CHECKING:
-    from agent_kernel_server.mcp_tools.server import McpServer
+    from agent_kernel_server.mcp_tools.tool_server import McpServer
 
 Key = tuple[Path | None, str]
 
@@ -178,7 +178,7 @@ class McpServers:
                 wanted |= {(file.path.parent, one.name): one for one in both.servers if one.origin == "folder"}
             if wanted.keys() - self._servers.keys():
                 try:
-                    await in_own_thread(lambda: importlib.import_module("agent_kernel_server.mcp_tools.server"))
+                    await in_own_thread(lambda: importlib.import_module("agent_kernel_server.mcp_tools.tool_server"))
                 except ImportError:
                     self._faults = (*self._faults, NO_PACKAGE)
                     return
@@ -211,7 +211,7 @@ class McpServers:
                 del self._servers[key]
         for key, config in wanted.items():
             if key not in self._servers:
-                from agent_kernel_server.mcp_tools.server import McpServer  # which loads `mcp`
+                from agent_kernel_server.mcp_tools.tool_server import McpServer  # which loads `mcp`
 
                 mark = hashlib.sha256(f"{key[0]}\0{config.name}\0{config.url}".encode()).hexdigest()[:16]
                 tokens = self._tokens / f"{mark}.json"

@@ -28,7 +28,7 @@ from agent_kernel.record.so_far import render_so_far
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.cells import text_of
-from agent_kernel_server.notebooks.paths import NotebookPaths, renamed
+from agent_kernel_server.notebooks.notebook_paths import NotebookPaths, renamed
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 KEPT_RECORDS = 500

@@ -218,7 +218,7 @@ async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go
         assert paused.repeated == "run_python gave the same result to the same arguments three times"
         assert paused.reached == []
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(), decided_by="ana")
-        result = await handle.wait()  # the count begins anew: twice more is no third time
+        result = await handle.wait()  # the count begins again: twice more is no third time
     assert result.text == "Done."
     [raised] = result.run.raises
     assert (raised.repeated, raised.decided_by) == (paused.repeated, "ana")

@@ -18,7 +18,7 @@ from agent_kernel.protocol.views import (
 from agent_kernel.protocol.vocabulary import CUT_OFF, RECORDING_CHANGED, BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.record.words import RECORDED
-from agent_kernel.runtime.tool_calls.scripted import RECORDING
+from agent_kernel.runtime.tool_calls.script_decisions import RECORDING
 from tests.core.record.record_examples import PNG, a_call, a_run, bare, displayed, printed, raised, says
 from tests.cpu import bounded
 

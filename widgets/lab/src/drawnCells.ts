@@ -1,4 +1,4 @@
-/** Tells what the page has drawn anew of a notebook, which JupyterLab does without a word. */
+/** Tells what the page has drawn again of a notebook, which JupyterLab does without a word. */
 import type { NotebookPanel } from "@jupyterlab/notebook";
 
 /** `tell` is given, once a frame, the cells that were drawn, hidden or unfolded in part. What is typed in them is no

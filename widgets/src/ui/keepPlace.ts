@@ -124,7 +124,7 @@ class Place {
     }
   }
 
-  /** Finds out anew what they read. */
+  /** Finds out again what they read. */
   private look(): void {
     this.read = null;
     this.note();

@@ -71,18 +71,18 @@ async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole
 
 async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> None:
     model = ScriptedModel([say("It is four.")])
-    anew = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
+    second = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
     for asked in (FIRST, SECOND, OTHER):
-        await turn_of(anew, asked)
+        await turn_of(second, asked)
     model.assert_consumed()
     assert answers(whole) == ["", "It is four.", "Gladly."]
 
 
 async def test_turns_after_the_one_that_is_recorded_anew_are_kept_and_fit_what_is_asked_now(whole: Path) -> None:
-    anew = RecordingModel(whole, ScriptedModel([call("run_python", code="df.m.sum()")]), turns=TurnsToRecord(1, 1))
+    second = RecordingModel(whole, ScriptedModel([call("run_python", code="df.m.sum()")]), turns=TurnsToRecord(1, 1))
     changed = request(user("Sum n"), *called("df.m.sum()", "9"))
-    await turn_of(anew, FIRST)
-    assert (await turn_of(anew, changed)).content == "It is 4."
+    await turn_of(second, FIRST)
+    assert (await turn_of(second, changed)).content == "It is 4."
     assert (await replayed(whole, changed)).content == "It is 4."
 
 

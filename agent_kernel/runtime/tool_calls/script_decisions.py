@@ -62,7 +62,7 @@ def _uncovered(
     why = run.script.uncovered(call)
     if not run.attended or not run.script.recorded:
         return tool_calls.Verdict(False, "policy", why, place=judgement.place)
-    if run.model.recorded:  # else it is being recorded anew, and new calls are to be expected
+    if run.model.recorded:  # else it is being recorded again, and new calls are to be expected
         run.notify(f"You are asked. {why}")
     if question and judgement.approval == "allow":
         return tool_calls.Verdict(True, "policy", place=judgement.place)

@@ -31,11 +31,11 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import Ask, OutputSink
 from agent_kernel.tools.server_tools import declared, definition_digest
 from agent_kernel.version import __version__
+from agent_kernel_server.mcp_tools.call_results import CallDisplay, outcome_of
 from agent_kernel_server.mcp_tools.configuration import ServerConfig
+from agent_kernel_server.mcp_tools.connection import opened
 from agent_kernel_server.mcp_tools.questions import NO_ADDRESSES, answer_to, refuse_address
-from agent_kernel_server.mcp_tools.results import CallDisplay, outcome_of
 from agent_kernel_server.mcp_tools.sign_in import PERSON_SECONDS, SignIn
-from agent_kernel_server.mcp_tools.transport import opened
 
 CONNECT_SECONDS = 60.0
 """A first start may install the server, as with npx and uvx."""
@@ -263,7 +263,7 @@ class McpServer:
             return Outcome("unknown", _LOST)
         if error.message == "Session terminated":  # the package's words for HTTP 404 in a session
             self._on_end()
-            return Outcome("error", "The server had ended the session. Nothing ran; it is connected anew.")
+            return Outcome("error", "The server had ended the session. Nothing ran; it is connected again.")
         if error.code == types.URL_ELICITATION_REQUIRED:
             with suppress(ValidationError, AttributeError, TypeError):  # whatever the server says of it
                 for wanted in UrlElicitationRequiredError.from_error(error.error).elicitations:
