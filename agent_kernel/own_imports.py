@@ -80,6 +80,6 @@ def installed_path(folder: Path) -> list[str]:
         if not isinstance(entry, str):
             continue  # as Python does
         real = os.path.realpath(entry)
-        if os.path.isabs(entry) and (is_installed(real) or not f"{real}{os.sep}".startswith(below)):  # noqa: PTH117
+        if os.path.isabs(entry) and (is_installed(real) or not f"{real}{os.sep}".startswith(below)):  # noqa: PTH117 -- `sys.path` has strings
             kept.append(entry)
     return kept

@@ -108,7 +108,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str, tell: Callable
     request = ModelRequest(messages=({"role": "user", "content": _PROMPT},), tools=(_READY,))
     try:
         model = await in_own_thread(lambda: resolver.resolve(name))
-        async with asyncio.timeout(ANSWER_SECONDS) as limit, aclosing(model.stream(request)) as items:  # type: ignore[type-var]
+        async with asyncio.timeout(ANSWER_SECONDS) as limit, aclosing(model.stream(request)) as items:  # type: ignore[type-var]  # a generator
             async for item in items:
                 if isinstance(item, Delay):  # what the service asks for, or loading the model, is none of its time
                     limit.reschedule(asyncio.get_running_loop().time() + item.seconds + ANSWER_SECONDS)

@@ -77,7 +77,7 @@ class Client:
         with suppress(ImportError):
             # The client looks into this module where it is loaded; another thread, which loads LangGraph, may have
             # loaded half of it.
-            import httpx  # noqa: F401
+            import httpx  # noqa: F401 -- loaded ahead of its use
         from httpx2 import Timeout
         from openai import AsyncOpenAI, DefaultAioHttpClient
 

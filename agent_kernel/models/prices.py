@@ -37,7 +37,7 @@ UNKNOWN = TurnCost(None, partial=True)
 def load() -> bool:
     """Load the table, which takes a fifth of a second and 4 MB: call it in a thread. Returns whether it worked."""
     try:
-        import genai_prices.data  # noqa: F401
+        import genai_prices.data  # noqa: F401 -- loaded ahead of its use
     except Exception:  # another project's data: a run goes on without its price
         logger.warning("The table of prices can't be read, so no cost is shown.", exc_info=True)
         return False

@@ -323,8 +323,8 @@ class ModelResolver:
 def warm_up() -> None:
     """Import what the first run needs, about a second of work: call it in a thread. A second call costs nothing; a run
     that starts meanwhile waits on Python's import locks."""
-    import aiohttp  # noqa: F401
-    import langgraph.graph  # noqa: F401
-    import openai  # noqa: F401
+    import aiohttp  # noqa: F401 -- loaded ahead of its use
+    import langgraph.graph  # noqa: F401 -- loaded ahead of its use
+    import openai  # noqa: F401 -- loaded ahead of its use
 
     prices.load()

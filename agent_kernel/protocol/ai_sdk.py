@@ -34,10 +34,10 @@ class SentPart(Body):
     toolCallId: str | None = Field(default=None, max_length=1_000)  # noqa: N815 -- as it is on the wire
     approval: SentApproval | None = None
     output: Any = None
-    errorText: str | None = None  # noqa: N815
+    errorText: str | None = None  # noqa: N815 -- the AI SDK's name
     url: str | None = None
     """Of a file: what it has, as a data URL."""
-    mediaType: str | None = Field(default=None, max_length=200)  # noqa: N815
+    mediaType: str | None = Field(default=None, max_length=200)  # noqa: N815 -- the AI SDK's name
     preliminary: bool | None = Field(default=None, strict=True)
 
 
@@ -68,7 +68,7 @@ class ChatRequest(Body):
     id: Annotated[str, Field(pattern=CHAT_ID)]
     messages: list[SentMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
-    messageId: str | None = Field(default=None, max_length=10_000)  # noqa: N815
+    messageId: str | None = Field(default=None, max_length=10_000)  # noqa: N815 -- the AI SDK's name
 
     kernel_id: str | None = Field(default=None, max_length=200)
     notebook_path: str | None = Field(default=None, max_length=4_096)

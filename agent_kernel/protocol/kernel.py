@@ -186,7 +186,7 @@ class Request(KernelMessage, Generic[ReplyT]):
 
 def argument_of(model: type[BaseModel]) -> type[Any]:
     """The type that a model gives to the generic one that it derives from."""
-    argument: type[Any] = model.__mro__[1].__pydantic_generic_metadata__["args"][0]  # type: ignore[attr-defined]
+    argument: type[Any] = model.__mro__[1].__pydantic_generic_metadata__["args"][0]  # type: ignore[attr-defined]  # of pydantic
     return argument
 
 

@@ -65,7 +65,7 @@ class _Renderer(RendererHTML):
 
     th_open = td_open
 
-    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002 -- markdown-it's signature
         formulas: list[Formula] = env["formulas"]
         formulas.append(tokens[idx].meta["formula"])
         place = f"{_PLACE[0]}{len(formulas) - 1}{_PLACE[1]}"

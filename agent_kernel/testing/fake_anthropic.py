@@ -47,7 +47,7 @@ class FakeAnthropic(FakeService):
             "AGENT_KERNEL_MODEL": model,
         }
 
-    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002 -- as the base has it
         if "authorization" not in headers and "x-api-key" not in headers:
             return messages.refusal(401, "authentication_error", "x-api-key header is required")
         try:

@@ -188,7 +188,7 @@ class FakeService:
             self.abandoned += 1
             return web.Response()  # nobody reads it; an error would be logged with its traceback
 
-    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002 -- others use them
         """The answer to a request: the script's next entry."""
         return self._next(body, self.routes[path])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import pytest
 
 if TYPE_CHECKING:
-    from nbval.plugin import IPyNbCell as NotebookCell  # type: ignore[import-untyped]
+    from nbval.plugin import IPyNbCell as NotebookCell  # type: ignore[import-untyped]  # it has no types
 
     from agent_kernel.testing.notebook_outputs import DifferentPicture, Outputs
 

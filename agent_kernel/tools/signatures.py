@@ -18,9 +18,9 @@ from agent_kernel.tools.schema_check import refuse
 class _Plain(GenerateJsonSchema):
     """Omits titles, which only repeat names, and defaults that are not JSON."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 -- pydantic's form
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 -- pydantic's form
         return False
 
 

@@ -134,12 +134,12 @@ def misfits(validator: Draft202012Validator, arguments: dict[str, Any], most: in
         _until.reset(reset)
 
 
-def _pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+def _pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001 -- jsonschema's signature
     if isinstance(instance, str) and not _matches(wanted, instance):
         yield ValidationError(f"{instance!r} does not match {wanted!r}")
 
 
-def _pattern_properties(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+def _pattern_properties(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001 -- jsonschema's signature
     if isinstance(instance, dict):
         for pattern, described in wanted.items():
             for name, value in instance.items():
@@ -155,7 +155,7 @@ def _additional_properties(validator: Any, wanted: Any, instance: Any, schema: A
     yield from _usual["additionalProperties"](validator, wanted, instance, schema)
 
 
-def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001 -- jsonschema's signature
     """`uniqueItems` in linear time; jsonschema's own may compare all pairs."""
     if not wanted or not isinstance(instance, list):
         return
@@ -174,7 +174,7 @@ def _timed(keyword: Keyword) -> Keyword:
     return follow
 
 
-_Bounded: Any = extend(  # type: ignore[no-untyped-call]
+_Bounded: Any = extend(  # type: ignore[no-untyped-call]  # it has no types
     Draft202012Validator,
     {
         "pattern": _pattern,

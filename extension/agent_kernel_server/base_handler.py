@@ -67,7 +67,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         if not self._received:
             self.set_header("Connection", "close")
 
-    async def prepare(self) -> None:  # type: ignore[override]
+    async def prepare(self) -> None:  # type: ignore[override]  # it waits
         """Raises `HTTPError` 403 without a user or the right, 413 for a body that is too long, and Jupyter's own
         refusals; where the body is short, when it has come."""
         self._body = bytearray()

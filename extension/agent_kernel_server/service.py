@@ -324,7 +324,7 @@ class Service:
         spec = replace(asked, tools=(*tools, *asked.tools), notebook_path=path)
         await conversation.start_run(spec, executor, asked_by=asked_by)
 
-    async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+    async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002 -- Jupyter's signature
         """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of
         a folder that it is in."""
         if data.get("action") == "get" and not self._is_warm and str(data.get("path")).endswith(".ipynb"):

@@ -55,6 +55,12 @@ def test_no_module_is_a_junk_drawer() -> None:
     assert [str(path.relative_to(ROOT)) for path in sources() if path.name in JUNK_DRAWERS] == []
 
 
+def test_each_rule_that_is_switched_off_has_its_reason() -> None:
+    bare = re.compile(r"# (noqa|noqa: [A-Z0-9, ]+|type: ignore(\[[\w-]+\])?)$")
+    lines = [(path, line) for path in sources() for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [f"{path.relative_to(ROOT)}: {line.strip()}" for path, line in lines if bare.search(line)] == []
+
+
 def test_what_other_packages_keep_to_themselves_is_used_in_few_modules_each_with_its_reason() -> None:
     """Ruff's SLF001 holds that no others do."""
     page = (ROOT / "docs/decisions/hooks.md").read_text(encoding="utf-8")

@@ -125,7 +125,7 @@ def replacements(shell: Any, traceback_of: Callable[[BaseException], str]) -> di
             stack.callback(shell.display_pub.unregister_hook, taken.take)
         inside.append((taken, stack))
 
-    def __exit__(_widget: Any, kind: Any, error: Any, _traceback: Any) -> bool:  # noqa: N807
+    def __exit__(_widget: Any, kind: Any, error: Any, _traceback: Any) -> bool:  # noqa: N807 -- it replaces one
         taken, stack = inside.pop()
         stack.close()
         # An interrupt ends the call, whatever the code is in the middle of.

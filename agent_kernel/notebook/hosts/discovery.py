@@ -66,7 +66,7 @@ def _warm_up(state: KernelState) -> None:
     if _has_answered(state):
         return
     import agent_kernel.notebook.hosts.embedded
-    import agent_kernel.tools.validation  # noqa: F401
+    import agent_kernel.tools.validation  # noqa: F401 -- loaded ahead of its use
     from agent_kernel.models.resolver import warm_up as import_models
 
     import_models()

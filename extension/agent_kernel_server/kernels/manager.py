@@ -124,7 +124,7 @@ class ServedKernels:
             return GatewayTransport(kernel, listener, self._shared.log, self._gateway_seconds)
         return ZmqTransport(kernel, listener, self._shared.log)
 
-    async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
+    async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002 -- Jupyter's signature
         """A listener of Jupyter's `kernel_actions` events."""
         kernel_id = data.get("kernel_id")
         if not isinstance(kernel_id, str):

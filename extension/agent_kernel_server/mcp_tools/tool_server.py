@@ -183,7 +183,7 @@ class McpServer:
         """Raises whatever is wrong with the server's answer."""
         # A result is data for the model, bounded as any. The package would check it by patterns of the server's, which
         # can take for ever.
-        client.session.validate_tool_result = _accepted  # type: ignore[method-assign]
+        client.session.validate_tool_result = _accepted  # type: ignore[method-assign]  # docs/decisions/hooks.md
         listed: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
@@ -299,7 +299,7 @@ class McpServer:
         await asyncio.wait({question})
         return types.ElicitResult(action="cancel") if question.cancelled() else question.result()
 
-    async def _on_roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:  # noqa: ARG002
+    async def _on_roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:  # noqa: ARG002 -- the package's signature
         call = _current.get()
         folder = call.folder if call is not None else self._folder
         self._asked_roots.set()
