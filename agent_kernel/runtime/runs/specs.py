@@ -4,7 +4,6 @@ its own; and with the tools of MCP servers."""
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import orjson
 from pydantic import TypeAdapter
@@ -53,13 +52,7 @@ def script_text(spec: RunSpec) -> str:
 def restored(row: StoredSpec, prompt: str) -> RunSpec:
     """The specification. The prompt is the run's. Raises `ValueError` for one that can't be read."""
     beside = {"run_id": row.run_id, "prompt": prompt, "widget_model_id": row.widget_model_id}
-    return replace(_SPEC.validate_python(orjson.loads(row.spec) | beside), tools=_tools(row.tools))
-
-
-@lru_cache(maxsize=32)
-def _tools(text: str) -> tuple[ToolDeclaration, ...]:
-    """Cached: most runs have the same tools as another."""
-    return _TOOLS.validate_json(text)
+    return replace(_SPEC.validate_python(orjson.loads(row.spec) | beside), tools=_TOOLS.validate_json(row.tools))
 
 
 logger = logging.getLogger(__name__)
