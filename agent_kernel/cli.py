@@ -29,27 +29,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest and options.command != "demo":
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
-        match options.command:
-            case "demo":
-                from agent_kernel.demo import open_demo
-
-                open_demo(options.directory, rest)
-            case "run" | "report":
-                return batch(options)
-            case "record":
-                from agent_kernel.notebook import record_notebook
-
-                return record_notebook.run_command(options)
-            case "chat" | "mcp" | "audit" | "rules" | "export":
-                handlers = {"chat": chat, "mcp": mcp, "audit": _audit, "rules": _rules, "export": _export}
-                return handlers[options.command](options)
-            case "setup":
-                return setup(undo=options.undo, yes=options.yes)
-            case _:
-                return doctor(ask=not options.offline)
+        code = _carry_out(options, rest)
+        sys.stdout.flush()
     except AgentKernelError as error:
         print(f"agent-kernel: {error}", file=sys.stderr)
-    return 1
+        return 1
+    except BrokenPipeError:
+        return _reader_closed()
+    return code
+
+
+def _carry_out(options: argparse.Namespace, rest: list[str]) -> int:
+    if options.command == "demo":
+        from agent_kernel.demo import open_demo
+
+        open_demo(options.directory, rest)
+    match options.command:
+        case "run" | "report":
+            return batch(options)
+        case "record":
+            from agent_kernel.notebook import record_notebook
+
+            return record_notebook.run_command(options)
+        case "chat" | "mcp" | "audit" | "rules" | "export":
+            handlers = {"chat": chat, "mcp": mcp, "audit": _audit, "rules": _rules, "export": _export}
+            return handlers[options.command](options)
+        case "setup":
+            return setup(undo=options.undo, yes=options.yes)
+        case _:
+            return doctor(ask=not options.offline)
 
 
 class _CommandError(AgentKernelError):
@@ -110,10 +118,7 @@ def chat(options: argparse.Namespace) -> int:
     """Follow a conversation of a running server. Returns the exit code."""
     from agent_kernel.terminal.chat import run_command
 
-    try:
-        return run_command(options)
-    except BrokenPipeError:
-        return _reader_closed()
+    return run_command(options)
 
 
 def mcp(options: argparse.Namespace) -> int:
@@ -156,8 +161,6 @@ def _audit(options: argparse.Namespace) -> int:
             return export_audit(connection, options)
         except ValueError as error:
             raise _CommandError(f"An entry of the audit trail can't be read (--check says which): {error}") from error
-        except BrokenPipeError:
-            return _reader_closed()
 
 
 def _rules(options: argparse.Namespace) -> int:
@@ -257,11 +260,7 @@ def _export(options: argparse.Namespace) -> int:
                 raise _CommandError(f"The run can't be read: {error}") from error
     if target != STDOUT:
         return _write(target, text, replace=options.force)
-    try:
-        sys.stdout.buffer.write(f"{text}\n".encode())
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _reader_closed()
+    sys.stdout.buffer.write(f"{text}\n".encode())
     return 0
 
 

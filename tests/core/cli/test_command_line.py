@@ -1,5 +1,8 @@
 """What `agent-kernel` does in a terminal."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -57,3 +60,13 @@ def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--loud"])
     assert "--loud" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [("mcp", "--print", "codex", "--server", "http://localhost:8888/"), ("rules",)])
+def test_a_reader_that_closes_the_pipe_early_is_no_error(command: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = "import sys; from agent_kernel.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code, *command], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, b"Error" in done.stderr) == (0, False), done.stderr
