@@ -136,7 +136,10 @@ class Server:
         except TimeoutError:
             raise Lost("The server did not answer in time.") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # whose text may hold an address
-            raise Lost(f"There is no connection to the server: {type(error).__name__}.") from None
+            name = type(error).__name__
+            raise Lost(
+                f"There is no connection to the server ({name}). Does it run? --server URL names another."
+            ) from None
 
 
 def _refusal(status: int, body: bytes) -> AgentKernelError:

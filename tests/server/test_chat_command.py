@@ -242,7 +242,11 @@ async def test_events_are_lines_of_json_for_scripts(
     [
         (("nowhere",), None, "There is no conversation 'nowhere'"),
         (("nowhere",), "wrong", "JUPYTER_TOKEN"),
-        (("--latest", "--server", "http://127.0.0.1:9/"), None, "There is no connection to the server"),
+        (
+            ("--latest", "--server", "http://127.0.0.1:9/"),
+            None,
+            "There is no connection to the server (ClientConnectorError). Does it run?",
+        ),
         (("--latest", "--server", "file:///etc"), None, "--server is the address"),
     ],
 )
