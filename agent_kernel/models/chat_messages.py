@@ -24,6 +24,8 @@ Part = dict[str, Any]
 
 NO_OUTPUT = "(no output)"
 """In place of an empty result."""
+_PLAIN = {"role", "content"}
+"""The fields of a message that is sent as it is kept."""
 _GOES_ON = "(The user goes on.)"
 _SHORT_ID = 9
 _SIGNS = digits + ascii_letters
@@ -154,8 +156,11 @@ def _messages(request: ModelRequest, origin: str, dialect: Dialect) -> Iterator[
         if shown and not is_result:
             yield {"role": "user", "content": shown}
             shown = []
-        pictures = [_picture(ref, request) for ref in message.get(IMAGES, ())]
         text = text_of(message)
+        if message.keys() == _PLAIN and text is message["content"] and text.strip():
+            yield message
+            continue
+        pictures = [_picture(ref, request) for ref in message.get(IMAGES, ())]
         if is_result:
             own = ids.of(message["tool_call_id"])
             yield {"role": "tool", "tool_call_id": own, "content": text if text.strip() else NO_OUTPUT}
@@ -198,7 +203,7 @@ def _answer(message: WireMessage, origin: str, dialect: Dialect, ids: "_CallIds"
 
 def _call(call: dict[str, Any], frame: dict[str, Any], dialect: Dialect, ids: "_CallIds") -> dict[str, Any]:
     own = ids.of(call["id"], frame.get("id"))
-    return {**call, **dialect.taken(frame), "id": own}
+    return {**call, **dialect.taken(frame), "id": own} if frame or own != call["id"] else call
 
 
 class _CallIds:
