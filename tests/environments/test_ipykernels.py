@@ -73,6 +73,8 @@ AGAIN = "run = ak.Agent(model=ScriptedModel([say('fine')])).start('Again.')\nhel
 def test_a_cell_that_is_run_again_while_it_waits_gives_way_to_its_next_run(kernel: TestKernel, waits: str) -> None:
     page = Page(kernel, "The first.")
     first = kernel.send_cell("a", FIRST + waits, allow_stdin=True)
+    if waits == "None":  # ipykernel 7.0 may pass by a message that comes while it replies (ipython/ipykernel#1529)
+        kernel.result(first)
     page.open()
     page.event("approval_request")
     other = kernel.send_cell("b", "'the cell between'")
