@@ -98,15 +98,22 @@ function runInNewConversation({ panel, index: around }: Place, cellId: string): 
   );
   if (!(cell instanceof CodeCell)) return false;
   if (sessionContext.isTerminating || sessionContext.pendingInput) return false;
+  // It fails where the kernel goes away meanwhile, which the notebook shows.
+  void runAnew(panel, cell).catch(() => undefined);
+  return true;
+}
+
+async function runAnew({ sessionContext, content }: NotebookPanel, cell: CodeCell): Promise<void> {
+  // A page hears late of a kernel that went away with its server; a cell that is run in it loses its outputs.
+  if (sessionContext.session?.kernel?.connectionStatus !== "connected")
+    await sessionContext.sessionManager.refreshRunning();
   // A kernel is started, as for any cell; it knows no conversation.
   if (sessionContext.hasNoKernel || sessionContext.session?.kernel?.status === "dead") {
-    void NotebookActions.runCells(content, [cell], sessionContext).catch(() => undefined);
-    return true;
+    await NotebookActions.runCells(content, [cell], sessionContext);
+    return;
   }
   const metadata = { [NEW_CONVERSATION]: true, recordTiming: content.notebookConfig.recordTiming };
-  // It fails where the kernel goes away meanwhile, which the notebook shows.
-  void CodeCell.execute(cell, sessionContext, metadata).catch(() => undefined);
-  return true;
+  await CodeCell.execute(cell, sessionContext, metadata);
 }
 
 function complete(kernel: Kernel.IKernelConnection, { code, position, answer }: Partial<Complete>): void {
