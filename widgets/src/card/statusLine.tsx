@@ -99,7 +99,7 @@ function LookRow({ card }: { card: CallModel }): JSX.Element {
   const retry = card.retry.value;
   const asks = card.yours.value;
   return (
-    <div class="ak-actions">
+    <div class="ak-actions ak-decide">
       {retry === "offered" && <Button name={SHARED.actions.runAgain} onPress={() => run.retry(card)} />}
       {retry === "offered" && asks && <Button name={SHARED.actions.goOn} onPress={() => run.proceed(card)} />}
       {retry === "offered" && asks && <span class="ak-note">{SHARED.card.outcomeNote}</span>}
