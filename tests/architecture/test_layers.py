@@ -197,9 +197,9 @@ def test_the_server_reaches_the_core_but_not_the_executor_or_the_client() -> Non
 def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
     lazy = {
         SERVER / "mcp_tools" / f"{name}.py"
-        for name in ("call_results", "connection", "questions", "sign_in", "tool_server")
+        for name in ("call_results", "questions", "server_connection", "sign_in", "tool_server")
     }
-    lazy |= {SERVER / "mcp_server" / f"{name}.py" for name in ("answers", "offered")}
+    lazy |= {SERVER / "mcp_server" / f"{name}.py" for name in ("call_answers", "offered")}
     assert offenders([path for path in modules(SERVER) if path not in lazy], HEAVY, eager_only=True) == []
 
 

@@ -33,8 +33,8 @@ from agent_kernel.tools.server_tools import declared, definition_digest
 from agent_kernel.version import __version__
 from agent_kernel_server.mcp_tools.call_results import CallDisplay, outcome_of
 from agent_kernel_server.mcp_tools.configuration import ServerConfig
-from agent_kernel_server.mcp_tools.connection import opened
 from agent_kernel_server.mcp_tools.questions import NO_ADDRESSES, answer_to, refuse_address
+from agent_kernel_server.mcp_tools.server_connection import opened
 from agent_kernel_server.mcp_tools.sign_in import PERSON_SECONDS, SignIn
 
 CONNECT_SECONDS = 60.0
