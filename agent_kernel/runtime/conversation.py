@@ -216,10 +216,10 @@ class Conversation:
         return executor
 
     async def route_decision(
-        self, approval_id: str, decision: Decision, *, decided_by: str | None = None
+        self, approval_id: str, decision: Decision, *, decided_by: str | None = None, by: DecidedBy = "user"
     ) -> ToolCallView:
-        """A person's decision. Raises `UnknownApproval`, also for another conversation's, `AlreadyDecided` also where
-        its run is over, `DigestMismatch`, `InvalidArguments`, `CarriedOutElsewhere`."""
+        """A person's decision, or one that stands in for it. Raises `UnknownApproval`, also for another conversation's,
+        `AlreadyDecided` also where its run is over, `DigestMismatch`, `InvalidArguments`, `CarriedOutElsewhere`."""
         active = await self._queue.begun_run()
         call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
         if call.conversation_id != self.conversation_id:
@@ -230,7 +230,7 @@ class Conversation:
         if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
             raise tool_calls.already_decided(call)
-        decided = await approval.record_decision(active, call, decision, decided_by)
+        decided = await approval.record_decision(active, call, decision, decided_by, by)
         if decision.approved and decision.scope != "once":
             await always_allow.rules_changed(self._resources.active)
         return decided

@@ -128,8 +128,9 @@ def test_a_page_approves_while_the_cell_blocks(kernel: TestKernel) -> None:
 
 def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
     model_kernel.set_constant("agent_kernel.notebook.hosts.embedded", "CLIENT_SECONDS", 0.1)
-    cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
-    assert "Nobody could be asked" in cell.value
+    model_kernel.run("(denied,) = ak.Agent(model=model).run('go').tool_calls", allow_stdin=True)
+    assert "Nobody could be asked" in model_kernel.value("denied.reason")
+    assert model_kernel.value("denied.by") == "'policy'"
 
 
 def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(

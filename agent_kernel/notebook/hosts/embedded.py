@@ -346,7 +346,7 @@ def _without_page(event: dict[str, Any], conversation: Conversation) -> Callable
             return partial(conversation.end_paused, event["run_id"])
         case "approval_request":
             denial = Decision(approved=False, reason=NO_CLIENT)
-            return partial(conversation.route_decision, event["approval_id"], denial)
+            return partial(conversation.route_decision, event["approval_id"], denial, by="policy")
         case "tool_complete" if event["state"] == "unknown":
             return partial(conversation.answer_unknown, event["tool_call_id"], "continue")
     return None

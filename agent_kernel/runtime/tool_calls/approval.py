@@ -1,4 +1,4 @@
-"""Records a person's decision on a waiting call."""
+"""Records the decision on a waiting call."""
 
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.approvals.scripted import ScriptedDecision
@@ -6,6 +6,7 @@ from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.vocabulary import DecidedBy
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.tool_calls import always_allow, transitions
@@ -16,16 +17,16 @@ from agent_kernel.tools.arguments import parse
 
 
 async def record_decision(
-    run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None
+    run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None, by: DecidedBy = "user"
 ) -> ToolCallView:
-    """Commit a person's decision, and wake the call. The first decision wins. Returns the call as it was decided.
+    """Commit a decision, and wake the call. The first decision wins. Returns the call as it was decided.
 
     Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
     by policy, or a rule was not offered; the call then goes on waiting.
     """
     edit = await _edit(run, call, decision) if decision.approved else None
-    verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
-    denial = outcome_texts.denied("by the user", decision.reason)
+    verdict = tool_calls.Verdict(decision.approved, by, decision.reason, decided_by, decision.scope, edit)
+    denial = outcome_texts.denied("by policy" if by == "policy" else "by the user", decision.reason)
 
     row = run.conversation
 
