@@ -67,8 +67,8 @@ async def run_calls(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
     return await api.ended((await approved(api, model, *asked))["conversation_id"])
 
 
-async def until_unknown(api: Api, conversation_id: str) -> None:
-    """Until the first call's outcome is unknown; then the run goes on."""
+async def until_unknown(api: Api, conversation_id: str) -> dict[str, Any]:
+    """The first call, whose outcome becomes unknown; then the run goes on."""
 
     async def found() -> Any:
         [one] = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
@@ -77,6 +77,7 @@ async def until_unknown(api: Api, conversation_id: str) -> None:
     one = await look_until(found)
     await api("POST", "approvals", one["approval_id"], "outcome", body={"answer": "continue"})
     await api.ended(conversation_id)
+    return dict(one)
 
 
 @asynccontextmanager

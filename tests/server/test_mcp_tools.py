@@ -36,7 +36,8 @@ async def test_a_server_that_dies_in_a_call_leaves_an_unknown_outcome_and_is_sta
     died = folder / "died"
     died.unlink(missing_ok=True)
     await ready(api)
-    await until_unknown(api, (await approved(api, model, call(f"{era}__die")))["conversation_id"])
+    lost = await until_unknown(api, (await approved(api, model, call(f"{era}__die")))["conversation_id"])
+    assert f"The MCP server {era} was lost while it had the call." in lost["result"]
     await ready(api)
     assert died.read_text() == "x"
 

@@ -44,7 +44,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 ROOTS_SECONDS = 1.0
 MOST_TOOLS, MOST_PAGES = 500, 50
 MOST_SAID = 500
-_LOST = "The server was lost while it had the call."
+_LOST = "The MCP server {name} was lost while it had the call."
 _ENDLESS = "The server gave no result, and wanted to be asked again"
 _REDEFINED = (
     "The server has changed or removed this tool since the run began. Nothing ran; the next run has it as it is."
@@ -250,7 +250,7 @@ class McpServer:
         except ValidationError:
             return Outcome("error", "The server's answer is not one that the protocol has.")
         except (RuntimeError, OSError) as error:
-            return Outcome("unknown", f"{_LOST} {words_of(error)}")
+            return Outcome("unknown", f"{_LOST.format(name=self.config.name)} {words_of(error)}")
         finally:
             self._calls.remove(opened_call)
             _current.reset(token)
@@ -260,7 +260,7 @@ class McpServer:
 
     def _failed(self, error: MCPError, display: CallDisplay) -> Outcome:
         if error.code == types.CONNECTION_CLOSED or self._client is None:
-            return Outcome("unknown", _LOST)
+            return Outcome("unknown", _LOST.format(name=self.config.name))
         if error.message == "Session terminated":  # the package's words for HTTP 404 in a session
             self._on_end()
             return Outcome("error", "The server had ended the session. Nothing ran; it is connected again.")
