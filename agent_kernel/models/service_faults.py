@@ -244,9 +244,9 @@ def _slow(fault: Fault) -> str:
 
 def _cut_off(detail: str, words: int) -> str:
     if not words:
-        return _sentence(CUT_OFF, detail) + " Try again has the model answer again."
+        return _sentence(CUT_OFF, detail) + " Try again asks the model once more."
     head = f"{CUT_OFF} after {words:,} {'word' if words == 1 else 'words'}"
-    return _sentence(head, detail) + " What came is kept in the record. Try again has the model answer again."
+    return _sentence(head, detail) + " What came is kept in the record. Try again asks the model once more."
 
 
 def _through(asked: Asked) -> str:

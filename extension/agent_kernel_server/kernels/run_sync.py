@@ -24,7 +24,7 @@ STATE_SECONDS = 0.25
 DOCUMENT_SECONDS = 1.0
 """Documents that show a run are changed at most this often."""
 LOOK_SECONDS = 0.25
-"""How long what happens in a run is gathered before its text for documents is made anew."""
+"""How long what happens in a run is gathered before its text for documents is made."""
 
 
 class RunSync:

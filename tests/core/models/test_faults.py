@@ -329,7 +329,7 @@ async def test_a_cut_connection_says_after_how_many_words_and_not_what_http_call
     error = str(await error_of(begun, api=api))
     assert re.fullmatch(
         r"The answer was cut off after \d words: the connection was closed early\. "
-        r"What came is kept in the record\. Try again has the model answer again\.",
+        r"What came is kept in the record\. Try again asks the model once more\.",
         error,
     )
 

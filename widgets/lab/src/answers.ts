@@ -99,11 +99,11 @@ function runInNewConversation({ panel, index: around }: Place, cellId: string): 
   if (!(cell instanceof CodeCell)) return false;
   if (sessionContext.isTerminating || sessionContext.pendingInput) return false;
   // It fails where the kernel goes away meanwhile, which the notebook shows.
-  void runAnew(panel, cell).catch(() => undefined);
+  void startConversation(panel, cell).catch(() => undefined);
   return true;
 }
 
-async function runAnew({ sessionContext, content }: NotebookPanel, cell: CodeCell): Promise<void> {
+async function startConversation({ sessionContext, content }: NotebookPanel, cell: CodeCell): Promise<void> {
   // A page hears late of a kernel that went away with its server; a cell that is run in it loses its outputs.
   if (sessionContext.session?.kernel?.connectionStatus !== "connected")
     await sessionContext.sessionManager.refreshRunning();

@@ -120,7 +120,7 @@ async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_
         assert failed.run.status == "error"
         assert failed.run.error.message == (
             "The answer was cut off after 4 words: the connection was closed early. "
-            "What came is kept in the record. Try again has the model answer again."
+            "What came is kept in the record. Try again asks the model once more."
         )
         story = make_story(failed.run, failed.messages, failed.tool_calls)
         assert (story.answers, story.error) == (("Half an answer, then",), failed.run.error.message)
