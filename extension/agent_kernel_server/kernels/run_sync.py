@@ -23,8 +23,6 @@ STATE_SECONDS = 0.25
 """A run's state is sent to the kernel at most this often."""
 DOCUMENT_SECONDS = 1.0
 """Documents that show a run are changed at most this often."""
-LOOK_SECONDS = 0.25
-"""How long what happens in a run is gathered before its text for documents is made."""
 
 
 class RunSync:
@@ -100,12 +98,7 @@ class RunSync:
         put = partial(self._documents.put_progress, spec.run_id, partial(self._notebook_of, spec), self._kernel_id)
         await put()
         async for frame in subscription:
-            run = self._records.find_open(spec.run_id)
-            is_said = run is None or run.seen >= subscription.cursor
-            if is_said or '"type":"token"' in frame or '"type":"reasoning"' in frame:
-                continue
-            await asyncio.sleep(LOOK_SECONDS)
-            if await put():
+            if '"type":"token"' not in frame and '"type":"reasoning"' not in frame and await put():
                 await asyncio.sleep(DOCUMENT_SECONDS)
 
     async def _send_updates(self, run_id: str, subscription: Subscription, link: KernelLink) -> None:

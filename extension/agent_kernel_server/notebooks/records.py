@@ -48,13 +48,12 @@ class OpenRun:
     bundle: dict[str, Any] | None = None
     waits: bool = False
     """Whether it waits for a person."""
-    seen: int = -1
-    """The last event that it was rendered after."""
+    _seen: int | None = None
 
     async def refresh(self) -> None:
         """Render the run's present state, unless nothing has happened since the last time."""
         last = self.conversation.last_seq
-        if last == self.seen:
+        if last == self._seen:
             return
         try:
             progress = await self.conversation.progress(self.spec.run_id)
@@ -62,7 +61,7 @@ class OpenRun:
             return  # deleted, or the log can't be read now: the last state stays
         if progress.run.ended_at is None:
             self.bundle = await asyncio.to_thread(render_so_far, progress, below_prompt=self.spec.prompt_in_cell)
-            self.seen, self.waits = last, progress.waits
+            self._seen, self.waits = last, progress.waits
 
 
 @dataclass(slots=True)
