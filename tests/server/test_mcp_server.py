@@ -169,7 +169,7 @@ async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_
         assert "was not started again" in text_of(again)
         other = await client.call_tool("run_python", arguments | {"code": "2"})
         assert handle_in(other) != handle
-        [call, beside] = await api.pending()  # neither waits for the other
+        [call, beside] = await api.all_waiting(2)  # neither waits for the other
         await api.decide(beside, approved=False)
         await api.decide(call)
     monkeypatch.undo()
@@ -349,7 +349,7 @@ async def test_a_client_that_floods_is_told_to_wait_and_its_name_hides_nothing(
         ]
         assert [answer.is_error for answer in answers] == [False, False, True]
         assert "Wait for some of them first." in text_of(answers[2])
-    [call, _] = await api.pending()
+    [call, _] = await api.all_waiting(2)
     assert call["client"] == f"ClaudeU+202E Code {'x' * 60}"[:60]
 
 
