@@ -142,8 +142,14 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     # No keys: JupyterLab gives the focus to a restored notebook some time after it was loaded.
     cards.nth(0).get_by_role("button", name="Approve", exact=True).click()
     expect(cards.nth(0)).to_have_attribute("data-state", "success")
-    run.get_by_role("button", name="Go to cell").click()
     card = page.locator(".jp-Notebook [data-tool-call-id][role=group]").nth(1)
+
+    def is_shown() -> bool:
+        """JupyterLab brings a restored notebook to the front some time after it was loaded: press again then."""
+        run.get_by_role("button", name="Go to cell").click()
+        return card.is_visible()
+
+    wait_until(is_shown, "the cell to be in front")
     expect(card).to_be_in_viewport()
     card.get_by_role("button", name="Approve", exact=True).click()
     expect(run.locator(".agent-kernel-run-head")).to_contain_text("Done · ")
