@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agent_kernel.models.provider_items import ProviderItems
@@ -238,12 +239,18 @@ class ClientModel:
     recorded = False
     facts = ModelFacts(images=True, stands_in=True)
 
-    def __init__(self, name: str, call: RequestedCall) -> None:
+    def __init__(self, name: str, prompt: str, call: RequestedCall) -> None:
+        """`prompt` is the run's: a conversation has many runs."""
         self.name = name
+        self._prompt = prompt
         self._call = call
 
+    def _begins(self, message: WireMessage) -> bool:
+        return message["role"] == "user" and text_of(message).startswith(self._prompt)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        if request.messages[-1]["role"] == "tool":
+        since = takewhile(lambda message: not self._begins(message), reversed(request.messages))
+        if any(message["role"] != "user" for message in since):  # it is asked again after a restart, or a message
             yield ModelTurn(content=f"The result is for {self.name}.")
         else:
             yield ModelTurn(content="", tool_calls=(self._call,))

@@ -199,7 +199,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
 def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebook_path: str | None) -> Model:
     """What may import much: the first look at schemas the validator, for most of a second."""
     if (asked := spec.client_call) is not None:
-        model: Model = ClientModel(asked.client, RequestedCall("", asked.tool_name, asked.arguments))
+        model: Model = ClientModel(asked.client, spec.prompt, RequestedCall("", asked.tool_name, asked.arguments))
     else:
         model = resources.models.resolve(name, notebook_path)
     ToolRegistry(spec.tools).openai_format()
