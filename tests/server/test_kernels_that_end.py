@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels import idle
@@ -85,6 +87,22 @@ async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_s
     idle = "1\N{NO-BREAK SPACE}h 0\N{NO-BREAK SPACE}min"
     expected = f"Jupyter culled the kernel, which had been idle for {idle} (cull_idle_timeout of this server)."
     assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
+
+
+@pytest.mark.usefixtures("noted_often")
+async def test_kernels_are_watched_on_where_the_log_could_not_be_read_once() -> None:
+    looks: list[str] = []
+
+    async def open_runs() -> list[ListedRun]:
+        looks.append("look")
+        if len(looks) == 1:
+            raise LogUnavailable("It was pulled away.")
+        return []
+
+    watching = asyncio.create_task(idle.IdleKernels({}, open_runs, None).watch(lambda: True))
+    await until(lambda: len(looks) > 1)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
 
 
 async def test_a_conversation_goes_on_after_its_kernel_was_restarted(

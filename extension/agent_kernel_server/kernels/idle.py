@@ -3,11 +3,13 @@ last activity, and so do others that end idle kernels."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from jupyter_core.utils import ensure_async
 
+from agent_kernel.errors import LogUnavailable
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.record.words import duration
 
@@ -40,7 +42,8 @@ class IdleKernels:
         while True:
             await asyncio.sleep(pause)
             if is_any_open():
-                await self.note(await self._open_runs())
+                with suppress(LogUnavailable):  # it may be readable at the next look
+                    await self.note(await self._open_runs())
 
     async def note(self, runs: Sequence[ListedRun]) -> None:
         """Note the activity of the kernels that have these open runs."""
