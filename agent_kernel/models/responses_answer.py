@@ -11,6 +11,7 @@ Deviations of servers, and how they are read:
 - A call with another id in the final response (vLLM): the first id counts.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,8 @@ _REASONING = {
 }
 _FIELDS: dict[str, type] = {"id": str, "status": str, "phase": str, "namespace": str, "caller": dict}
 """The fields of items that are kept besides text and calls, with their types."""
+_TYPE = re.compile(r"[a-z][a-z_]{5,}")
+"""The names of types of items, those to come among them: `reasoning`, `mcp_call`."""
 _STATUSES = ("in_progress", "completed", "incomplete")
 _LAST = ("response.completed", "response.incomplete", "response.failed", "response.done", "response.cancelled")
 
@@ -353,7 +356,7 @@ def _message_frame(item: _Output, at: int) -> dict[str, Any] | None:
 
 def _opaque(whole: dict[str, Any]) -> dict[str, Any] | None:
     """The item as it is sent back; `None` for one that services would refuse."""
-    if not (as_text(whole.get("type")) and as_text(whole.get("id"))):
+    if _TYPE.fullmatch(as_text(whole.get("type"))) is None or not as_text(whole.get("id")):
         return None
     raw = {name: value for name, value in whole.items() if value is not None}  # services send null and refuse it
     if raw["type"] == "reasoning":

@@ -122,6 +122,12 @@ async def test_reasoning_goes_back_directly_before_its_call_and_items_of_types_t
     assert await sent_back(*items) == items
 
 
+@pytest.mark.parametrize("odd", ['{"code": "1"}', "null", "", 7, None])
+async def test_an_item_whose_type_is_no_name_is_not_sent_back(odd: Any) -> None:
+    items = [reasoning("One.", item_id="rs_1"), function_call(RequestedCall("a", "f", "{}"), 0)]
+    assert await sent_back({**reasoning("Odd.", item_id="rs_0"), "type": odd}, *items) == items
+
+
 async def test_all_messages_of_a_turn_go_back_with_their_phase_and_annotations() -> None:
     citation = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 1}
     parts = [
