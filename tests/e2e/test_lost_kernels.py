@@ -9,7 +9,7 @@ from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 
 
-def test_try_again_after_a_restart_of_the_server_starts_a_kernel_and_asks_anew(
+def test_try_again_after_a_restart_of_the_server_starts_a_kernel_and_asks_again(
     tmp_path: Path, fresh_page: Page, shared_model: WrittenModel
 ) -> None:
     shared_model.begin()

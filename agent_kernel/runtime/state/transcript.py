@@ -85,6 +85,12 @@ class Transcript:
         """All that was said, the system prompt first. Empty until `recall`."""
         return self._history
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether the model has said its last word: an answer without calls."""
+        last = self._history[-1]
+        return last["role"] == "assistant" and not last.get("tool_calls")
+
     def recall(
         self, sql: sqlite3.Connection, conversation: int, spec: RunSpec, *, cards_after: Position | None
     ) -> None:

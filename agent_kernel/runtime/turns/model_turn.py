@@ -38,6 +38,8 @@ async def call_model(run: ActiveRun) -> list[str]:
     if run.is_ending or not await within_budget(run):
         return []
     await _take_new_messages(run)
+    if run.transcript.is_answered:  # by a process that ended before the run did
+        return []
     await add_late_tools(run)
     if not await fits(run):
         return []

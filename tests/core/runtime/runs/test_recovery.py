@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from agent_kernel.errors import NoModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalResponseEvent, TokenEvent, ToolStartEvent, ToolStateEvent
+from agent_kernel.protocol.events import ApprovalResponseEvent, MessageEvent, TokenEvent, ToolStartEvent, ToolStateEvent
 from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -84,6 +86,25 @@ async def test_a_message_that_the_run_had_not_taken_has_its_id_and_its_pictures(
     assert said == ["m-2"]
     [picture] = model.requests[0].images.values()
     assert size_of(picture) == (40, 30)
+
+
+async def test_a_run_whose_answer_is_written_ends_with_it_and_asks_nobody_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_: object) -> None:
+        await asyncio.Event().wait()
+
+    path = tmp_path / "log.sqlite"
+    before = await stage(ScriptedModel([call("run_python", code="1"), say("It is 1.")]), path)
+    monkeypatch.setattr(lifecycle, "_end", never)
+    await before.start(policy="allow")
+    await before.until(lambda: [one for one in before.of(MessageEvent) if one.content == "It is 1."])
+    monkeypatch.undo()
+    with ScriptedModel([]) as model:
+        async with second_life(path, model, before, FunctionExecutor()) as (_, [handle]):
+            result = await handle.wait()
+    assert (result.run.status, result.text, len(result.tool_calls)) == ("complete", "It is 1.", 1)
+    assert model.requests == []
 
 
 async def test_an_approved_call_that_had_not_started_starts_once(tmp_path: Path) -> None:
