@@ -1,17 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { asks, PYTHON, runs, shown } from "./cards";
-import {
-  accessibleName,
-  button,
-  card,
-  happens,
-  PlayedSocket,
-  press,
-  settle,
-  show,
-  usePage,
-  type Recording,
-} from "./page";
+import { button, card, happens, loseLine, PlayedSocket, press, settle, show, usePage, type Recording } from "./page";
 
 usePage();
 
@@ -42,9 +31,7 @@ describe("a call that runs", () => {
     expect(shown(root).text).toMatch(/Running1\smin \d+\ss/);
     expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running: Run Python, 1\smin \d+\ss$/);
     // Without a connection the page does not know whether it still runs.
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(1_000);
+    await loseLine(1_000);
     const { text } = shown(root);
     await settle(30_000);
     expect(shown(root).text).toBe(text);
@@ -64,40 +51,40 @@ describe("a call that runs", () => {
     expect(shown(root).text).not.toContain("Your cell");
   });
 
-  test("can be cancelled alone", async () => {
-    const root = await show(runs);
-    await press(card(root, "t1"), "Cancel");
-    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "t1" });
-    expect(shown(root).buttons).toEqual(["Cancelling…"]);
-    expect(button(card(root, "t1"), "Cancelling…").getAttribute("aria-disabled")).toBe("true");
-  });
-
-  test("folds its code, which is one click away", async () => {
+  test("folds its code, which is one click away, and can be cancelled alone", async () => {
     const root = await show(runs);
     expect(card(root, "t1").querySelector(".ak-code")).toBeNull();
     card(root, "t1").querySelector<HTMLElement>(".ak-fold")!.click();
     await settle();
     expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
+    await press(card(root, "t1"), "Cancel");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual(["Cancelling…"]);
+    expect(button(card(root, "t1"), "Cancelling…").getAttribute("aria-disabled")).toBe("true");
   });
 });
 
 describe("a call that has ended", () => {
   const plot = { kind: "display" as const, data: { "image/png": "iVBORw0KGgo=", "text/plain": "<Figure>" } };
-  const open = (root: HTMLElement, id: string): string | null | undefined =>
-    card(root, id).querySelector(".ak-head")?.getAttribute("aria-expanded");
+  const head = (root: HTMLElement, id: string): HTMLElement => card(root, id).querySelector<HTMLElement>(".ak-head")!;
+  const open = (root: HTMLElement, id: string): string | null => head(root, id).getAttribute("aria-expanded");
+  const printed = [{ name: "stdout", text: "312 duplicates" }];
 
-  test("folds when the next step starts", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]));
+  test("folds when the next step starts, and stays as a person has put it", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, printed));
     expect(open(root, "t1")).toBe("true");
-    await happens((run) => run.say("So it is 42."));
+    await happens((run) => run.say("So it is 312."));
     expect(open(root, "t1")).toBe("false");
+    head(root, "t1").click();
+    await happens((run) => run.did("t2", "run_python", PYTHON, 5).say("And."));
+    expect(open(root, "t1")).toBe("true");
   });
 
   test("stays open while another call of its step goes on", async () => {
     const root = await show((run) =>
       run
         .propose("t2", "run_python", PYTHON)
-        .did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }])
+        .did("t1", "run_python", PYTHON, 5, printed)
         .ask("t2", "run_python", PYTHON),
     );
     await happens((run) =>
@@ -121,54 +108,32 @@ describe("a call that has ended", () => {
     );
     expect(root.textContent).not.toContain("The model has seen");
     await happens((run) => run.seen("t1", 1).seen("t2", 2).seen("t3", 2));
-    for (const id of ["t1", "t2", "t3"])
-      if (open(root, id) === "false") card(root, id).querySelector<HTMLElement>(".ak-head")!.click();
+    for (const id of ["t1", "t2", "t3"]) if (open(root, id) === "false") head(root, id).click();
     await settle();
     expect(shown(root, "t1").text).toContain("The model has seen this plot.");
     expect(shown(root, "t2").text).toContain("The model has seen these 2 plots.");
     expect(shown(root, "t3").text).toContain("The model has seen 2 of these 3 plots.");
   });
 
-  test("folds its call and keeps its plot in view", async () => {
-    const root = await show((run) =>
-      run.did("t1", "run_python", PYTHON, 5, [plot]).did("t2", "run_python", PYTHON, 5, [plot]),
-    );
-    await happens((run) => run.say("Here they are.").finish());
-    expect(card(root, "t2").querySelector("img")?.getAttribute("src")).toBe("data:image/png;base64,iVBORw0KGgo=");
-    expect(card(root, "t1").querySelector("img")).not.toBeNull();
-    expect([open(root, "t1"), open(root, "t2")]).toEqual(["false", "false"]);
+  test("folds its call and keeps its plot in view, until a person opens it in full, and folds it to its line", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).ask("t2", "run_python", PYTHON));
+    const seen = (): unknown[] => [open(root, "t1"), card(root, "t1").querySelector("img")?.getAttribute("src")];
+    expect(seen()).toEqual(["false", "data:image/png;base64,iVBORw0KGgo="]);
     expect(card(root, "t1").querySelector(".ak-fold")).toBeNull();
+    head(root, "t1").click();
+    await settle();
+    expect(seen()).toEqual(["true", "data:image/png;base64,iVBORw0KGgo="]);
+    head(root, "t1").click();
+    await settle();
+    expect(seen()).toEqual(["false", undefined]);
   });
 
   test("keeps what it printed in view while the next call waits, and no longer", async () => {
-    const root = await show((run) =>
-      run
-        .did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "312 duplicates" }])
-        .ask("t2", "run_python", PYTHON),
-    );
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, printed).ask("t2", "run_python", PYTHON));
     expect(shown(root, "t1").text).toContain("312 duplicates");
     expect(open(root, "t1")).toBe("false");
     await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON));
     expect(shown(root, "t1").text).not.toContain("312 duplicates");
-  });
-
-  test("is folded to its line, or opened in full, by a person", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).ask("t2", "run_python", PYTHON));
-    await press(card(root, "t1"), accessibleName(card(root, "t1").querySelector(".ak-head")!));
-    expect([open(root, "t1"), card(root, "t1").querySelector("img") !== null]).toEqual(["true", true]);
-    await press(card(root, "t1"), accessibleName(card(root, "t1").querySelector(".ak-head")!));
-    expect([open(root, "t1"), card(root, "t1").querySelector("img") !== null]).toEqual(["false", false]);
-  });
-
-  test("stays as a person has put it", async () => {
-    const root = await show((run) =>
-      run.did("t1", "run_python", PYTHON, 5, [{ name: "stdout", text: "42" }]).say("So."),
-    );
-    card(root, "t1").querySelector<HTMLElement>(".ak-head")!.click();
-    await settle();
-    expect(open(root, "t1")).toBe("true");
-    await happens((run) => run.did("t2", "run_python", PYTHON, 5).say("And."));
-    expect(open(root, "t1")).toBe("true");
   });
 
   test("keeps its error in sight when it folds", async () => {
@@ -182,24 +147,21 @@ describe("a call that has ended", () => {
     expect(shown(root).text).toContain("KeyError: 'a'");
   });
 
-  test("says who denied it and why", async () => {
+  test("says who denied it and why, and the rule of a policy", async () => {
     const root = await show(asks);
     await press(card(root, "t1"), "Deny");
     await press(card(root, "t1"), "Deny");
-    await happens((run) =>
-      run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"),
-    );
+    const by = { reason: "Keep it.", decided_by: "4f2a" };
+    await happens((run) => run.answer("t1", false, by).end("t1", "run_python", "denied"));
     expect(shown(root).text).toMatch(/By you, \d+:\d\d:\d\d\s?\w*: Keep it\. Nothing ran\./);
-  });
-
-  test("a policy's denial names the rule", async () => {
-    const root = await show((run) =>
+    const reason = 'By policy: deny run_shell where command matches "curl *".';
+    await happens((run) =>
       run
-        .propose("t1", "run_shell", { command: "curl x" })
-        .answer("t1", false, { by: "policy", reason: 'By policy: deny run_shell where command matches "curl *".' })
-        .end("t1", "run_shell", "denied"),
+        .propose("t2", "run_shell", { command: "curl x" })
+        .answer("t2", false, { by: "policy", reason })
+        .end("t2", "run_shell", "denied"),
     );
-    expect(shown(root).text).toContain('By policy: deny run_shell where command matches "curl *". Nothing ran.');
+    expect(shown(root, "t2").text).toContain(`${reason} Nothing ran.`);
   });
 });
 
@@ -233,12 +195,6 @@ describe("Run again", () => {
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1", outside: true });
     expect(shown(root).buttons).toEqual([]);
     expect(shown(await show((run) => stopped(run, "Error: Stopped after 2 s."))).buttons).toEqual(["Run again"]);
-    const later = await show((run) => {
-      stopped(run, met);
-      run.ask("t2", "run_python", PYTHON);
-    });
-    const folded = card(later, "t1").querySelector(".ak-sub")!.textContent;
-    expect(folded).toBe("stopped by the walls: curl: (6) Could not resolve");
   });
 
   test("does not say that it asks first where it would not", async () => {
@@ -273,9 +229,7 @@ describe("Run again", () => {
     await press(stopping, "Stop");
     expect(shown(stopping).buttons).toEqual([]);
     const offline = await show(failed);
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle();
+    await loseLine();
     expect(shown(offline).buttons).toEqual([]);
   });
 
@@ -289,25 +243,20 @@ describe("Run again", () => {
     expect(shown(root).text).toContain("The model was told that the outcome is unknown.");
   });
 
-  test("Continue tells the model of an unknown outcome, once, and every page shows that it was said", async () => {
-    const root = await show(lost);
-    await press(card(root, "t1"), "Continue");
-    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_continue", tool_call_id: "t1" });
-    expect(shown(root).buttons).toEqual([]);
-    await happens((run) =>
-      run.send({ type: "tool_answered", tool_call_id: "t1", answer: "continue", decided_by: "ana" }),
-    );
-    expect(shown(root).text).toContain("The model was told that the outcome is unknown.");
-    expect(card(root, "t1").dataset["turn"]).toBeUndefined();
-    expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
-  });
-
-  test("Run again on an unknown outcome is asked for once, also where another page asked", async () => {
-    const root = await show(lost);
-    await press(card(root, "t1"), "Run again");
-    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
-    expect(shown(root).buttons).toEqual([]);
-    await happens((run) => run.send({ type: "tool_answered", tool_call_id: "t1", answer: "retry", decided_by: null }));
-    expect(shown(root).text).toContain("You asked the model to run it again. It asks you first.");
-  });
+  test.each([
+    ["Continue", "tool_continue", "continue", "The model was told that the outcome is unknown."],
+    ["Run again", "tool_retry", "retry", "You asked the model to run it again. It asks you first."],
+  ])(
+    "%s answers for an unknown outcome, once, and every page shows that it was said",
+    async (name, type, answer, words) => {
+      const root = await show(lost);
+      await press(card(root, "t1"), name);
+      expect(PlayedSocket.sent.at(-1)).toEqual({ type, tool_call_id: "t1" });
+      expect(shown(root).buttons).toEqual([]);
+      await happens((run) => run.send({ type: "tool_answered", tool_call_id: "t1", answer, decided_by: "ana" }));
+      expect(shown(root).text).toContain(words);
+      expect(card(root, "t1").dataset["turn"]).toBeUndefined();
+      expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
+    },
+  );
 });

@@ -6,10 +6,12 @@ import {
   buttons,
   card,
   decisions,
+  fill,
   happens,
   key,
   PlayedSocket,
   press,
+  refuse,
   settle,
   show,
   usePage,
@@ -63,17 +65,12 @@ describe("each state says what is known, and has no dead button", () => {
     expect(shown(root)).toMatchObject({ state, buttons: names });
     expect(shown(root).text).toContain(words);
   });
-
-  test("a card is found by its role, its name and its id", async () => {
-    const root = await show(asks);
-    expect(card(root, "t1").getAttribute("role")).toBe("group");
-    expect(accessibleName(card(root, "t1"))).toBe("Tool call: run_python");
-  });
 });
 
 describe("a waiting call", () => {
   test("shows the whole call, and approves exactly that", async () => {
     const root = await show(asks);
+    expect(accessibleName(card(root, "t1"))).toBe("Tool call: run_python");
     expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
     await press(card(root, "t1"), "Approve");
     expect(decisions()).toEqual([
@@ -82,18 +79,11 @@ describe("a waiting call", () => {
     expect(shown(root).buttons).toEqual([]);
   });
 
-  test("shows hidden characters in its code as markers", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: 'role = "user\u202e"' }));
+  test("shows hidden characters in its code as markers, and warns before the buttons", async () => {
+    const warnings = [{ title: "Writes files:", detail: "a.csv" }];
+    const root = await show((run) => run.ask("t1", "run_python", { code: 'role = "user\u202e"' }, { warnings }));
     expect(card(root, "t1").querySelector(".ak-hidden")?.textContent).toBe("U+202E");
-  });
-
-  test("warns before the buttons", async () => {
-    const root = await show((run) =>
-      run.ask("t1", "run_python", PYTHON, { warnings: [{ title: "Writes files:", detail: "a.csv" }] }),
-    );
-    expect(shown(root).text).toContain("Writes files: a.csvFound by reading the code; it may do more.");
-    const text = shown(root).text;
-    expect(text.indexOf("Writes files")).toBeLessThan(text.indexOf("Approve"));
+    expect(shown(root).text).toMatch(/Writes files: a\.csvFound by reading the code; it may do more\..*Approve/);
   });
 
   test("a second click on Deny sends the denial with its reason", async () => {
@@ -101,8 +91,7 @@ describe("a waiting call", () => {
     await press(card(root, "t1"), "Deny");
     const field = card(root, "t1").querySelector("textarea")!;
     expect(card(root, "t1").querySelector(`label[for="${field.id}"]`)?.textContent).toBe("Reason");
-    field.value = "Keep the raw table.";
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await fill(field, "Keep the raw table.");
     await press(card(root, "t1"), "Deny");
     expect(decisions()[0]).toMatchObject({ approved: false, reason: "Keep the raw table.", digest: "digest_t1" });
   });
@@ -123,6 +112,7 @@ describe("a waiting call", () => {
 
   test("an edit that was put back is an approval", async () => {
     const root = await show(asks);
+    expect(buttons(root), "of a single call").not.toContain("Approve all");
     await press(card(root, "t1"), "Edit");
     write(card(root, "t1"), "other()");
     await press(card(root, "t1"), "Reset");
@@ -135,19 +125,7 @@ describe("a waiting call", () => {
     await press(card(root, "t1"), "Edit");
     write(card(root, "t1"), '{"tabel": 1}');
     await press(card(root, "t1"), "Approve");
-    PlayedSocket.last.say({
-      type: "error",
-      seq: 3,
-      conversation_id: "",
-      run_id: null,
-      timestamp: "",
-      command_id: PlayedSocket.last.ids.at(-1),
-      code: "INVALID_FORMAT",
-      message: "table is missing",
-      tool_call_id: "t1",
-      details: {},
-    });
-    await settle(500);
+    await refuse("INVALID_FORMAT", "table is missing", { tool_call_id: "t1" }, 500);
     expect(shown(root).text).toContain("table is missing.");
     expect(card(root, "t1").querySelector(".cm-content")?.textContent).toContain("tabel");
     expect(shown(root).buttons).toContain("Approve");
@@ -239,19 +217,8 @@ describe("a waiting call", () => {
     const root = await show(asks);
     await press(card(root, "t1"), "Deny");
     await happens((run) => run.answer("t1", true, { decided_by: "ana" }));
-    PlayedSocket.last.say({
-      type: "error",
-      seq: 3,
-      conversation_id: "",
-      run_id: null,
-      timestamp: "",
-      command_id: PlayedSocket.last.ids.at(-1),
-      code: "CONFLICT",
-      message: "Already decided: approved, by ana, 2026-11-20T14:03:02.000Z.",
-      tool_call_id: "t1",
-      details: {},
-    });
-    await settle();
+    const message = "Already decided: approved, by ana, 2026-11-20T14:03:02.000Z.";
+    await refuse("CONFLICT", message, { tool_call_id: "t1" });
     expect(shown(root)).toMatchObject({ state: "approved" });
     expect(shown(root).text).toMatch(
       /Already decided\. Approved, by ana, \d+:03:02\s?\w*\. Your click changed nothing\./,
@@ -269,22 +236,19 @@ describe("a waiting call", () => {
     expect(root.querySelector(".ak-header .ak-tag")?.textContent).toBe(said);
   });
 
-  test("a recording's decision is told from a script's", async () => {
-    const by = async (decided_by: string | null): Promise<string> =>
-      shown(await show((run) => asks(run).answer("t1", false, { by: "script", decided_by }))).text;
-    expect(await by("a recording")).toContain("By a recording");
-    expect(await by(null)).toContain("By a script");
-  });
-
-  test("the header says first how many calls a recording approved", async () => {
+  test("a recording's decision is told from a script's, and the header says first how many calls it approved", async () => {
     const three = (run: Recording): Recording =>
       asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "run_shell", { command: "rm x" });
     const by = { by: "script", decided_by: "a recording" } as const;
     const first = (root: Element): string =>
       root.querySelector(".ak-header .ak-meta")?.firstElementChild?.textContent ?? "";
-    expect(first(await show((run) => three(run).answer("t3", false, by)))).not.toContain("recording");
-    expect(first(await show((run) => three(run).answer("t1", true, by)))).toBe("A recording approved 1 call");
-    const root = await show((run) => three(run).answer("t1", true, by).answer("t2", true, by).answer("t3", false, by));
+    const denied = await show((run) => three(run).answer("t1", false, by).answer("t2", false, { by: "script" }));
+    expect(shown(denied).text).toContain("By a recording");
+    expect(shown(denied, "t2").text).toContain("By a script");
+    expect(first(denied)).not.toContain("recording");
+    const root = await show((run) => three(run).answer("t1", true, by).answer("t3", false, by));
+    expect(first(root)).toBe("A recording approved 1 call");
+    await happens((run) => run.answer("t2", true, by));
     expect(first(root)).toBe("A recording approved 2 calls");
   });
 });
@@ -295,19 +259,16 @@ describe("several waiting calls", () => {
       .ask("t2", "run_shell", { command: "ls" })
       .ask("t3", "write_file", { path: "a", content: "b" }, { warnings: [{ title: "Writes files:", detail: "a" }] });
 
-  test("can be answered together, each by the id and digest on screen", async () => {
+  test.each([
+    ["Approve all", true],
+    ["Deny all", false],
+  ])("can be answered together, each by the id and digest on screen: %s", async (name, approved) => {
     const root = await show(three);
     expect(root.textContent).toContain("3 calls are waiting for you. One writes files.");
-    await press(root, "Approve all");
+    await press(root, name);
     expect(decisions().map((one) => [one.approval_id, one.digest, one.approved])).toEqual(
-      [1, 2, 3].map((n) => [`apr_t${n}`, `digest_t${n}`, true]),
+      [1, 2, 3].map((n) => [`apr_t${n}`, `digest_t${n}`, approved]),
     );
-  });
-
-  test("can be denied together", async () => {
-    const root = await show(three);
-    await press(root, "Deny all");
-    expect(decisions().map((one) => one.approved)).toEqual([false, false, false]);
   });
 
   test("a call that is being edited is left out", async () => {
@@ -337,44 +298,30 @@ describe("several waiting calls", () => {
     await settle();
     expect(card(root, "t3").hasAttribute("data-current")).toBe(true);
   });
-
-  test("no bar stands above a single call", async () => {
-    const root = await show(asks);
-    expect(buttons(root)).not.toContain("Approve all");
-  });
 });
 
 describe("a question", () => {
   const question = (run: Recording): unknown =>
-    run
-      .propose("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] })
-      .start("q1", "ask_user", { question: "Which copy?", choices: ["First", "Larger"] });
+    run.question("q1", { question: "Which copy?", choices: ["First", "Larger"] });
 
-  test("is answered in one's own words or by a choice", async () => {
+  test("is answered in one's own words or by a choice, or skipped", async () => {
     const root = await show(question);
     expect(shown(root, "q1").text).toContain("Waiting for your answer");
     expect(button(card(root, "q1"), "Send").getAttribute("aria-disabled")).toBe("true");
-    const field = card(root, "q1").querySelector("textarea")!;
-    field.value = "Neither.";
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-    await settle();
+    await fill(card(root, "q1").querySelector("textarea")!, "Neither.");
     await press(card(root, "q1"), "Send");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "Neither." });
+    await press(card(await show(question), "q1"), "Skip");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "q1" });
   });
 
   test.each(["text", "password"] as const)("of code is a field for a line: %s", async (line) => {
     const asked = { question: "Token:", line };
-    const root = await show((run) => run.propose("q1", "ask_user", asked).start("q1", "ask_user", asked));
+    const root = await show((run) => run.question("q1", asked));
     const field = card(root, "q1").querySelector("input")!;
     expect(field.type).toBe(line);
     expect(card(root, "q1").textContent).toContain(line === "password" ? "it is kept nowhere" : "interrupts the code");
     await key(field, "Enter");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "" });
-  });
-
-  test("may be skipped", async () => {
-    const root = await show(question);
-    await press(card(root, "q1"), "Skip");
-    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "q1" });
   });
 });

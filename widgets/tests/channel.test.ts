@@ -7,9 +7,11 @@ import {
   card,
   decisions,
   happens,
+  loseLine,
   PlayedSocket,
   press,
   Recording,
+  refuse,
   sessionWith,
   settle,
   show,
@@ -20,6 +22,11 @@ import {
 usePage();
 
 const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
+/** The next piece of the answer at hand, which the page has not got. */
+const next = (content: string): (typeof Recording.prototype.frames)[0] => {
+  const run = runtime.recording!;
+  return run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content }).frames.at(-1)!;
+};
 const resumes = (): number[] =>
   PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
 
@@ -28,11 +35,7 @@ describe("a page that comes back", () => {
     const root = await show((run) => run.say("One two ", false));
     const seen = runtime.recording!.frames.length;
     PlayedSocket.last.drop();
-    runtime.recording!.send({
-      type: "token",
-      message_id: runtime.recording!.frames.at(-1)!.message_id,
-      content: "three",
-    });
+    next("three");
     await settle(1_000);
     expect(PlayedSocket.all).toHaveLength(2);
     expect(resumes().at(-1)).toBe(seen);
@@ -59,26 +62,17 @@ describe("a page that comes back", () => {
   });
 });
 
-describe("a page that was away for very long", () => {
-  test("is given a second session, and goes on from its snapshot", async () => {
-    const root = await show((run) => run.say("Of long ago.", false));
-    const session = sessionWith(runtime.recording!, "All of it.");
-    session.last_seq = session.seq = 100_000;
-    const before = resumes().length;
-    PlayedSocket.last.say(session);
-    PlayedSocket.last.say({
-      type: "token",
-      seq: 100_001,
-      run_id: runtime.recording!.run,
-      message_id: "n",
-      content: "And more.",
-    });
-    await settle();
-    expect(resumes()).toHaveLength(before);
-    expect(answer(root)).toContain("All of it.");
-    expect(answer(root)).toContain("And more.");
-    expect(answer(root)).not.toContain("Of long ago.");
-  });
+test("a page that was away for very long is given a second session, and goes on from its snapshot", async () => {
+  const root = await show((run) => run.say("Of long ago.", false));
+  const { run: run_id } = runtime.recording!;
+  const session = sessionWith(runtime.recording!, "All of it.");
+  session.last_seq = session.seq = 100_000;
+  const before = resumes().length;
+  PlayedSocket.last.say(session);
+  PlayedSocket.last.say({ type: "token", seq: 100_001, run_id, message_id: "n", content: "And more." });
+  await settle();
+  expect(resumes()).toHaveLength(before);
+  expect(answer(root)).toMatch(/^\s*All of it\.\s*And more\.\s*$/);
 });
 
 describe("frames that come wrong", () => {
@@ -91,14 +85,10 @@ describe("frames that come wrong", () => {
 
   test("after a gap the missing frames are asked for, and what came early is not shown early", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = runtime.recording!;
-    const id = run.frames.at(-1)!.message_id;
-    const [, second] = [
-      run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1),
-      run.send({ type: "token", message_id: id, content: "C" }).frames.at(-1),
-    ];
+    next("B");
+    const second = next("C");
     const before = resumes().length;
-    PlayedSocket.last.say(second!);
+    PlayedSocket.last.say(second);
     await settle();
     expect(resumes().length).toBe(before + 1);
     expect(answer(root).trim()).toBe("ABC");
@@ -106,10 +96,8 @@ describe("frames that come wrong", () => {
 
   test("a gap that the log itself has does not hold the page up", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = runtime.recording!;
-    const id = run.frames.at(-1)!.message_id;
-    const late = { ...run.send({ type: "token", message_id: id, content: "B" }).frames.at(-1)!, seq: 900 };
-    run.frames[run.frames.length - 1] = late;
+    const late = { ...next("B"), seq: 900 };
+    runtime.recording!.frames[runtime.recording!.frames.length - 1] = late;
     PlayedSocket.last.say(late);
     PlayedSocket.last.say(late);
     await settle();
@@ -118,27 +106,15 @@ describe("frames that come wrong", () => {
 
   test("an error about this page's frame is not taken for the next event", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = runtime.recording!;
-    const error = {
-      type: "error",
-      code: "INVALID_FORMAT",
-      message: "no",
-    };
-    PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
-    await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
+    await refuse("INVALID_FORMAT", "no", { seq: runtime.recording!.frames.length + 1, command_id: null });
+    await happens(() => next("B"));
     expect(answer(root).trim()).toBe("AB");
   });
 
   test("an error of the runtime's host is shown once in the run that it stops", async () => {
     const root = await show((run) => run.say("A", false));
-    const error = {
-      type: "error",
-      code: "INTERNAL_ERROR",
-      message: "The log can't be written.",
-    };
     for (let times = 0; times < 3; times += 1)
-      PlayedSocket.last.say({ ...error, seq: runtime.recording!.frames.length });
-    await settle();
+      await refuse("INTERNAL_ERROR", "The log can't be written.", { command_id: null });
     expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
   });
 
@@ -154,16 +130,8 @@ describe("frames that come wrong", () => {
 describe("an error that answers a command", () => {
   const two = (run: Recording): unknown =>
     run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" });
-  const refuse = async (more: object): Promise<void> => {
-    PlayedSocket.last.say({
-      type: "error",
-      seq: runtime.recording!.frames.length,
-      code: "ACCESS_DENIED",
-      message: "You may only look.",
-      ...more,
-    });
-    await settle();
-  };
+  const refused = (command_id: string | null | undefined, more: object = {}): Promise<void> =>
+    refuse("ACCESS_DENIED", "You may only look.", { command_id, ...more });
   async function approveBoth(): Promise<{ root: HTMLElement; ids: string[] }> {
     const root = await show(two);
     await press(card(root, "t1"), "Approve");
@@ -175,24 +143,19 @@ describe("an error that answers a command", () => {
 
   test("is shown on the card of that command, whichever was first", async () => {
     const { root, ids } = await approveBoth();
-    await refuse({ command_id: ids[1] });
+    await refused(ids[1]);
     expect(card(root, "t2").textContent).toContain("You may only look.");
     expect(buttons(card(root, "t2"))).toContain("Approve");
     expect(card(root, "t1").textContent).not.toContain("You may only look.");
     expect(card(root, "t1").textContent).toContain("You chose Approve.");
   });
 
-  test("that names none is blamed on no card", async () => {
+  test("that names none, or another page's, is blamed on no card", async () => {
     const { root } = await approveBoth();
-    await refuse({});
+    await refused(null);
+    await refused("another page's", { code: "INTERNAL_ERROR", details: { run_id: runtime.recording!.run } });
     expect(root.textContent).not.toContain("You may only look.");
     expect(root.textContent!.split("You chose Approve.")).toHaveLength(3);
-  });
-
-  test("of another page is of no use here", async () => {
-    const { root } = await approveBoth();
-    await refuse({ command_id: "another page's", code: "INTERNAL_ERROR", details: { run_id: runtime.recording!.run } });
-    expect(root.textContent).not.toContain("You may only look.");
   });
 
   test("to a switch of the policy stands in the run that was switched", async () => {
@@ -202,19 +165,14 @@ describe("an error that answers a command", () => {
     root.querySelectorAll<HTMLElement>('[aria-label="Policy of this conversation"] input')[0]!.click();
     await settle();
     await press(root, "Switch to Allow");
-    await refuse({ command_id: PlayedSocket.last.ids.at(-1) });
+    await refused(PlayedSocket.last.ids.at(-1));
     expect(root.querySelector("[data-code=ACCESS_DENIED]")!.textContent).toContain("You may only look.");
   });
 
   test("each command has an id of its own, and that it was carried out is no event of the log", async () => {
     const { root, ids } = await approveBoth();
     expect(new Set(PlayedSocket.all.flatMap((socket) => socket.ids)).size).toBe(PlayedSocket.last.ids.length);
-    const next = runtime.recording!.frames.length + 1;
-    PlayedSocket.last.say({
-      type: "ack",
-      seq: next,
-      command_id: ids[0],
-    });
+    PlayedSocket.last.say({ type: "ack", seq: runtime.recording!.frames.length + 1, command_id: ids[0] });
     await happens((run) => void run.answer("t1", true));
     expect(card(root, "t1").dataset["state"]).toBe("approved");
   });
@@ -237,26 +195,17 @@ describe("a lost connection", () => {
     expect(PlayedSocket.all).toHaveLength(2);
   });
 
-  test("is not suspected while pings are answered", async () => {
-    await show(ASKS);
-    await settle(120_000);
-    expect(PlayedSocket.all).toHaveLength(1);
-  });
-
   test("of which nothing was noticed is made good when a pong names events that did not come", async () => {
     const root = await show((run) => run.say("A", false));
-    const run = runtime.recording!;
-    run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" });
-    PlayedSocket.last.say({ type: "pong", seq: run.frames.length });
+    next("B");
+    PlayedSocket.last.say({ type: "pong", seq: runtime.recording!.frames.length });
     await settle();
     expect(answer(root).trim()).toBe("AB");
   });
 
   test("is tried again after growing pauses", async () => {
     await show(ASKS);
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(2_000);
+    await loseLine(2_000);
     const early = PlayedSocket.all.length;
     await settle(60_000);
     expect(early).toBeGreaterThanOrEqual(3);
@@ -265,9 +214,7 @@ describe("a lost connection", () => {
 
   test("keeps a decision, says so, and sends it once when the connection is back", async () => {
     const root = await show(ASKS);
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(1_500);
+    await loseLine(1_500);
     expect(root.textContent).toContain("You can still decide; your click is sent when the connection is back.");
     await press(card(root, "t1"), "Approve");
     expect(card(root, "t1").textContent).toContain("You chose Approve. It is sent when the connection is back.");
@@ -283,9 +230,7 @@ describe("a lost connection", () => {
 
   test("lets a decision be taken back", async () => {
     const root = await show(ASKS);
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(1_500);
+    await loseLine(1_500);
     await press(card(root, "t1"), "Approve");
     await press(card(root, "t1"), "Take back");
     expect(buttons(card(root, "t1"))).toContain("Approve");
@@ -297,9 +242,7 @@ describe("a lost connection", () => {
 
   test("a kept decision is dropped when somebody else has decided meanwhile", async () => {
     const root = await show(ASKS);
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(500);
+    await loseLine(500);
     await press(card(root, "t1"), "Approve");
     runtime.recording!.answer("t1", false, { decided_by: "ana", reason: "no" }).end("t1", "run_python", "denied");
     PlayedSocket.refuse = false;
@@ -311,9 +254,7 @@ describe("a lost connection", () => {
 
   test("turns decisions off after a minute, and says why", async () => {
     const root = await show(ASKS);
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(62_000);
+    await loseLine(62_000);
     expect(root.textContent).toContain("No connection for 1\u00a0min.");
     expect(button(card(root, "t1"), "Approve").getAttribute("aria-disabled")).toBe("true");
     expect(card(root, "t1").textContent).toContain("Off until the connection is back.");
@@ -326,13 +267,11 @@ describe("a lost connection", () => {
   });
 });
 
-describe("one page", () => {
-  test("has one connection for a conversation, however many outputs show it", async () => {
-    const root = await show(ASKS);
-    const other = view(runtime.recording!);
-    await settle();
-    expect(PlayedSocket.all).toHaveLength(1);
-    await press(card(other, "t1"), "Approve");
-    expect(card(root, "t1").textContent).toContain("You chose Approve.");
-  });
+test("one page has one connection for a conversation, however many outputs show it", async () => {
+  const root = await show(ASKS);
+  const other = view(runtime.recording!);
+  await settle(120_000); // pings are answered
+  expect(PlayedSocket.all).toHaveLength(1);
+  await press(card(other, "t1"), "Approve");
+  expect(card(root, "t1").textContent).toContain("You chose Approve.");
 });

@@ -44,21 +44,11 @@ function rulesFor(id, tool, input) {
   ];
 }
 
-function usageOf(total_tokens, cost, cost_is_partial) {
-  const output_tokens = Math.round(total_tokens / 12);
-  return {
-    input_tokens: total_tokens - output_tokens,
-    output_tokens,
-    total_tokens,
-    tool_calls: 0,
-    steps: 0,
-    cached_tokens: Math.round(total_tokens / 2),
-    cache_write_tokens: 0,
-    reasoning_tokens: 0,
-    cost,
-    cost_is_partial,
-  };
-}
+const NONE = { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null };
+const USAGE = {
+  ...{ input_tokens: 16_720, output_tokens: 1_520, total_tokens: 18_240, tool_calls: 0, steps: 0 },
+  ...{ cached_tokens: 9_120, cache_write_tokens: 0, reasoning_tokens: 0, cost: 0.0381, cost_is_partial: false },
+};
 
 export class Recording {
   constructor(name, options = {}) {
@@ -69,25 +59,13 @@ export class Recording {
     this.view = {
       run_id: this.run,
       conversation_id: name,
-      prompt:
-        options.prompt ??
-        "Find duplicate orders in `orders`, drop the later copies, and save the clean table for the weekly report.",
+      prompt: options.prompt ?? "Find duplicate orders in `orders`, and drop the later copies.",
       status: "running",
       model: options.model ?? "gpt-5.2",
       recorded: options.recorded ?? false,
       policy: { mode: options.mode ?? "ask", rules: options.rules ?? [] },
-      usage: usageOf(
-        options.tokens ?? 18_240,
-        options.cost === undefined ? 0.0381 : options.cost,
-        options.partial ?? false,
-      ),
-      budget: {
-        tokens: options.budget === undefined ? 200_000 : options.budget,
-        usd: options.usd ?? null,
-        tool_calls: null,
-        seconds: null,
-        steps: null,
-      },
+      usage: USAGE,
+      budget: { ...NONE, tokens: 200_000 },
       started_at: this.time(),
       ended_at: null,
       error: /** @type {any} */ (null),
@@ -112,6 +90,11 @@ export class Recording {
       ...event,
     });
     return this;
+  }
+  /** The run is otherwise from now on. @param {object} fields */
+  becomes(fields) {
+    this.view = { ...this.view, ...fields };
+    return this.send({ type: "run", run: this.view });
   }
   say(text, done = true) {
     const id = `${this.run}-msg-${this.frames.length}`;
@@ -157,6 +140,10 @@ export class Recording {
       decided_by: null,
       ...extra,
     });
+  }
+  /** A question to the person, which waits. */
+  question(id, asked) {
+    return this.propose(id, "ask_user", asked).start(id, "ask_user", asked);
   }
   start(id, tool_name, input, extra = {}) {
     return this.send({
@@ -214,48 +201,37 @@ export class Recording {
   }
   /** @param {string[]} reached @param {object} limits */
   pause(reached, limits, usage = {}, seconds = 378, unpriced = false) {
-    this.view = {
-      ...this.view,
+    const pause_id = `pause_${this.frames.length}`;
+    const error = { code: "BUDGET_EXCEEDED", message: "Budget reached.", tool_call_id: null, details: { pause_id } };
+    return this.send({ type: "error", ...error }).becomes({
       usage: { ...this.view.usage, ...usage },
       budget: { ...this.view.budget, ...limits },
-      paused: { pause_id: `pause_${this.frames.length}`, reached, seconds, since: this.time(), unpriced },
-    };
-    this.send({
-      type: "error",
-      code: "BUDGET_EXCEEDED",
-      message: "Budget reached.",
-      tool_call_id: null,
-      details: { pause_id: this.view.paused.pause_id },
+      paused: { pause_id, reached, seconds, since: this.time(), unpriced },
     });
-    return this.send({ type: "run", run: this.view });
   }
   /** @param {string} repeated */
   repeat(repeated) {
     this.pause([], {});
-    this.view = { ...this.view, paused: { ...this.view.paused, repeated } };
-    return this.send({ type: "run", run: this.view });
+    return this.becomes({ paused: { ...this.view.paused, repeated } });
   }
   /** @param {object} limits @param {object} spent */
   pauseConversation(reached, limits, spent) {
-    const none = { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null };
     this.pause(reached, {});
-    this.view = {
-      ...this.view,
+    return this.becomes({
       paused: { ...this.view.paused, of: "conversation" },
       conversation_budget: {
-        limits: { ...none, ...limits },
+        limits: { ...NONE, ...limits },
         spent: { ...this.view.usage, ...spent },
-        raised: none,
+        raised: NONE,
         without_usd: false,
       },
-    };
-    return this.send({ type: "run", run: this.view });
+    });
   }
   /** @param {object} add @param {string | null} decided_by */
   raise(add, decided_by = null, without_usd = false) {
     const raise = {
       pause_id: this.view.paused.pause_id,
-      add: { tokens: null, usd: null, tool_calls: null, seconds: null, steps: null, ...add },
+      add: { ...NONE, ...add },
       without_usd,
       of: this.view.paused.of ?? "run",
       repeated: this.view.paused.repeated ?? "",
@@ -263,20 +239,15 @@ export class Recording {
       decided_by,
       steps: this.view.usage.steps,
     };
-    this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
-    return this.send({ type: "run", run: this.view });
+    return this.becomes({ paused: null, raises: [...this.view.raises, raise] });
   }
   /** @param {object | null} delay */
   delay(delay) {
-    this.view = { ...this.view, delay };
-    return this.send({ type: "run", run: this.view });
+    return this.becomes({ delay });
   }
   notice(content, detail = "") {
-    this.view = {
-      ...this.view,
-      notices: [...this.view.notices, { content, detail, at: this.time(), steps: this.view.usage.steps }],
-    };
-    return this.send({ type: "run", run: this.view });
+    const notice = { content, detail, at: this.time(), steps: this.view.usage.steps };
+    return this.becomes({ notices: [...this.view.notices, notice] });
   }
   finish(status = "complete") {
     this.send({

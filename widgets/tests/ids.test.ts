@@ -1,7 +1,20 @@
 import { describe, expect, test } from "vitest";
 import { fromSnapshot, reduce } from "../src/state/reduce";
 import { PYTHON } from "./cards";
-import { buttons, card, decisions, kernelView, press, Recording, settle, show, usePage, type KernelView } from "./page";
+import {
+  buttons,
+  callView,
+  card,
+  decisions,
+  kernelView,
+  press,
+  Recording,
+  said,
+  settle,
+  show,
+  usePage,
+  type KernelView,
+} from "./page";
 
 usePage();
 
@@ -79,18 +92,8 @@ test("a refusal is shown on the newest card of its id: an older run's was cut of
   view.say(...frames);
   const other = kernelView(older);
   other.say(...frames);
-  const refusal = {
-    type: "error",
-    seq: 0,
-    conversation_id: "d",
-    run_id: null,
-    timestamp: "",
-    command_id: null,
-    code: "CONFLICT",
-    message: "Too late.",
-    tool_call_id: "call_0",
-    details: {},
-  };
+  const [code, tool_call_id] = ["CONFLICT", "call_0"];
+  const refusal = { type: "error", seq: 0, conversation_id: "d", code, message: "Too late.", tool_call_id };
   view.say(refusal);
   other.say(refusal);
   await settle();
@@ -120,42 +123,13 @@ describe("a call whose id is any text", () => {
 
   test.each(ids)("%s, from a snapshot", (_, id) => {
     const recording = new Recording("c");
-    const view = {
-      tool_call_id: id,
-      approval_id: "apr",
-      conversation_id: "c",
-      run_id: recording.run,
-      tool_name: "run_python",
-      state: "success",
-      outputs: [],
-      ended_at: "x",
-    };
-    const message = {
-      message_id: "m",
-      run_id: recording.run,
-      role: "assistant",
-      content: "",
-      tool_calls: [id],
-      tool_call_id: null,
-      reasoning: "",
-    };
-    const snapshot = { ...recording.session().snapshot, runs: [], messages: [message], tool_calls: [view] };
+    const message = { ...said(recording.run, ""), tool_calls: [id] };
+    const tool_calls = [callView(id, recording.run)];
+    const snapshot = { ...recording.session().snapshot, runs: [], messages: [message], tool_calls };
     const state = fromSnapshot(snapshot as never, recording.run);
     expect(state.items).toEqual([{ kind: "call", id }]);
-    const context = { live: true, own: new Set<string>() };
-    const undone = reduce(
-      state,
-      {
-        type: "tool_undone",
-        seq: 9,
-        conversation_id: "c",
-        run_id: recording.run,
-        timestamp: "",
-        tool_call_id: id,
-        decided_by: null,
-      } as never,
-      context,
-    );
+    const event = { type: "tool_undone", seq: 9, run_id: recording.run, tool_call_id: id, decided_by: null };
+    const undone = reduce(state, event as never, { live: true, own: new Set<string>() });
     expect(undone.items).toHaveLength(1);
     expect(Object.entries(undone.calls).map(([key, call]) => [key, call.undone, call.state])).toEqual([
       [id, true, "success"],

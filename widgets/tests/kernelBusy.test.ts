@@ -1,5 +1,6 @@
 /** Without a server the kernel itself is the other side, which may receive nothing while it runs a cell. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { KernelTransport } from "../src/channel/transport";
 import { button, buttons, card, kernelView, press, Recording, settle, show, usePage } from "./page";
 
 usePage();
@@ -64,4 +65,31 @@ test("a server receives at any time, and nothing is said", async () => {
   await press(root, "Stop");
   await settle(2_000);
   expect(root.textContent).not.toContain(NOT_STOPPED);
+});
+
+test("a page asks for its events again until the kernel answers, or the page is gone", () => {
+  const callbacks = new Map<string, (message: unknown) => void>();
+  const sent: unknown[] = [];
+  const frames: string[] = [];
+  const nothing = (): void => undefined;
+  const begin = (): KernelTransport => {
+    const transport = new KernelTransport({
+      on: (event, callback) => void callbacks.set(event, callback),
+      off: (event) => void callbacks.delete(event),
+      send: (content) => void sent.push(content),
+    });
+    const frame = (text: string): void => void frames.push(text);
+    transport.start({ opened: nothing, frame, lost: nothing, trouble: nothing, ended: nothing });
+    transport.send({ type: "resume", last_seq: 0 });
+    return transport;
+  };
+  begin();
+  vi.advanceTimersByTime(2_500); // a first message may be held until the cell ends
+  expect(sent).toHaveLength(3);
+  callbacks.get("msg:custom")?.({ frames: ["one"] });
+  vi.advanceTimersByTime(10_000);
+  expect([sent.length, ...frames]).toEqual([3, "one"]);
+  begin().close();
+  vi.advanceTimersByTime(10_000);
+  expect(sent).toHaveLength(4);
 });

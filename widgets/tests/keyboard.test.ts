@@ -6,8 +6,10 @@ import {
   card,
   closeViews,
   decisions,
+  fill,
   happens,
   key,
+  PlayedSocket,
   press,
   settle,
   show,
@@ -27,88 +29,61 @@ const NO_KEY: Key = {
 };
 const named = (key: Partial<Key>, field: Field = "none"): string | null => keyName({ ...NO_KEY, ...key }, field);
 
-describe("a key", () => {
-  test.each([
-    ["a", "A"],
-    ["A", "A"],
-    ["ArrowDown", "ArrowDown"],
-    ["ArrowUp", "ArrowUp"],
-    ["3", "3"],
-    ["Escape", "Escape"],
-    ["0", null],
-    ["é", null],
-    ["Enter", null],
-    ["ArrowLeft", null],
-  ])("%s is called %s", (key, name) => {
-    expect(named({ key })).toBe(name);
-  });
-
-  test("with Shift is another one, but for arrows, which select cells", () => {
-    expect(named({ key: "A", shiftKey: true })).toBe("Shift+A");
-    expect(named({ key: "ArrowDown", shiftKey: true })).toBeNull();
-  });
-
-  test("that is held counts once", () => {
-    expect(named({ key: "a", repeat: true })).toBeNull();
-  });
-
-  test("with Ctrl, Command or Alt belongs to the notebook or the browser", () => {
-    for (const modifier of ["ctrlKey", "metaKey", "altKey"] as const)
-      expect(named({ key: "a", [modifier]: true })).toBeNull();
-  });
-
-  test("in a field is text, but for Enter where it sends, Ctrl Enter and Esc", () => {
-    expect(named({ key: "a" }, "text")).toBeNull();
-    expect(named({ key: "A", shiftKey: true }, "line")).toBeNull();
-    expect(named({ key: "2" }, "text")).toBeNull();
-    expect(named({ key: "Enter" }, "line")).toBe("Enter");
-    expect(named({ key: "Enter", shiftKey: true }, "line")).toBeNull();
-    expect(named({ key: "Enter" }, "text")).toBeNull();
-    expect(named({ key: "Enter", metaKey: true }, "text")).toBe("Control+Enter");
-    expect(named({ key: "Escape" }, "text")).toBe("Escape");
-  });
-
-  test("chooses among radio buttons, which have the arrows for themselves", () => {
-    expect(named({ key: "ArrowDown" }, "choice")).toBeNull();
-    expect(named({ key: "a" }, "choice")).toBe("A");
-  });
-
-  test("that completes a word in an input method is left alone", () => {
-    expect(named({ key: "Enter", isComposing: true }, "line")).toBeNull();
-  });
+test.each<[Partial<Key>, Field, string | null]>([
+  [{ key: "a" }, "none", "A"],
+  [{ key: "A" }, "none", "A"],
+  [{ key: "A", shiftKey: true }, "none", "Shift+A"],
+  [{ key: "ArrowDown" }, "none", "ArrowDown"],
+  [{ key: "ArrowDown", shiftKey: true }, "none", null], // it selects cells
+  [{ key: "3" }, "none", "3"],
+  [{ key: "Escape" }, "none", "Escape"],
+  [{ key: "0" }, "none", null],
+  [{ key: "é" }, "none", null],
+  [{ key: "Enter" }, "none", null],
+  [{ key: "a", repeat: true }, "none", null],
+  [{ key: "a", ctrlKey: true }, "none", null], // the notebook's or the browser's
+  [{ key: "a", metaKey: true }, "none", null],
+  [{ key: "a", altKey: true }, "none", null],
+  [{ key: "a" }, "text", null],
+  [{ key: "A", shiftKey: true }, "line", null],
+  [{ key: "2" }, "text", null],
+  [{ key: "Enter" }, "line", "Enter"],
+  [{ key: "Enter", shiftKey: true }, "line", null],
+  [{ key: "Enter", isComposing: true }, "line", null],
+  [{ key: "Enter" }, "text", null],
+  [{ key: "Enter", metaKey: true }, "text", "Control+Enter"],
+  [{ key: "Escape" }, "text", "Escape"],
+  [{ key: "ArrowDown" }, "choice", null], // radio buttons have them
+  [{ key: "a" }, "choice", "A"],
+])("the key %j in a field of the kind %s is called %s", (key, field, name) => {
+  expect(named(key, field)).toBe(name);
 });
 
 describe("on the page", () => {
   usePage();
 
+  const waits = (run: Recording): Recording => run.ask("t1", "run_python", { code: "1" });
+  const two = (run: Recording): Recording => waits(run).ask("t2", "run_python", { code: "2" });
+
   test("A approves the card that has the focus", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }));
+    const root = await show(two);
     card(root, "t2").focus();
     await key(card(root, "t2"), "a");
     expect(decisions().map((one) => [one.approval_id, one.approved])).toEqual([["apr_t2", true]]);
   });
 
   test("D opens Reason, letters are text there, Enter sends", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+    const root = await show(waits);
     await key(card(root, "t1"), "d");
     const field = card(root, "t1").querySelector("textarea")!;
     expect(document.activeElement).toBe(field);
-    field.value = "dad, abba: no";
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await fill(field, "dad, abba: no");
     await key(field, "a");
     await key(field, "d");
     expect(decisions()).toHaveLength(0);
     const enter = await key(field, "Enter");
     expect(enter.defaultPrevented).toBe(true);
-    expect(decisions()).toEqual([
-      {
-        type: "approval_response",
-        approval_id: "apr_t1",
-        digest: "digest_t1",
-        approved: false,
-        reason: "dad, abba: no",
-      },
-    ]);
+    expect(decisions()).toMatchObject([{ approval_id: "apr_t1", approved: false, reason: "dad, abba: no" }]);
   });
 
   test("E opens the editor and Esc goes back", async () => {
@@ -121,48 +96,39 @@ describe("on the page", () => {
     expect(document.activeElement).toBe(card(root, "t1"));
   });
 
-  test("R opens what is not asked again in this run, and L in its place Always allow", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+  test("R opens what is not asked again in this run, and L in its place Always allow, where a rule may be saved", async () => {
+    const root = await show((run) => waits(run).ask("t2", "run_python", { code: "2" }, { scopes: ["once"] }));
+    const dialogs = (): (string | null)[] =>
+      [...root.querySelectorAll("[role=dialog]")].map((one) => one.getAttribute("aria-label"));
     await key(card(root, "t1"), "r");
-    expect(card(root, "t1").querySelector("[role=dialog]")?.getAttribute("aria-label")).toContain("in this run");
-    await key(card(root, "t1"), "l");
-    expect(card(root, "t1").querySelector("[role=dialog]")?.getAttribute("aria-label")).toBe("Always allow");
-  });
-
-  test("L opens Always allow only where a rule may be saved", async () => {
-    const root = await show((run) =>
-      run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }, { scopes: ["once"] }),
-    );
+    expect(dialogs()).toEqual([expect.stringContaining("in this run")]);
     await key(card(root, "t1"), "l");
     await key(card(root, "t2"), "l");
-    expect(root.querySelectorAll("[role=dialog]")).toHaveLength(1);
-    expect(card(root, "t1").querySelector("[role=dialog]")).not.toBeNull();
+    expect(dialogs()).toEqual(["Always allow"]);
   });
 
-  test("Shift A approves all that wait", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }));
-    await key(card(root, "t1"), "A", { shiftKey: true });
-    expect(decisions().map((one) => one.approval_id)).toEqual(["apr_t1", "apr_t2"]);
-  });
-
-  test("the arrows go from call to call", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }));
+  test("the arrows go from call to call, and Shift A approves all that wait", async () => {
+    const root = await show(two);
     card(root, "t1").focus();
     await key(card(root, "t1"), "ArrowDown");
     expect(document.activeElement).toBe(card(root, "t2"));
     await key(card(root, "t2"), "ArrowUp");
     expect(document.activeElement).toBe(card(root, "t1"));
+    await key(card(root, "t1"), "A", { shiftKey: true });
+    expect(decisions().map((one) => one.approval_id)).toEqual(["apr_t1", "apr_t2"]);
   });
 
-  test("keys outside of a card do nothing", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+  test("a card that appears does not take the focus, and keys outside of it do nothing", async () => {
+    const before = document.activeElement;
+    const root = await show(waits);
+    expect(document.activeElement).toBe(before);
     await key(root.querySelector(".ak-run")!, "a");
     await key(document.body, "a");
     expect(decisions()).toHaveLength(0);
   });
 
   test("after a decision the focus stays on the card, where no letter is the notebook's", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+    const root = await show(waits);
     button(card(root, "t1"), "Approve").focus();
     await press(card(root, "t1"), "Approve");
     expect(document.activeElement).toBe(card(root, "t1"));
@@ -170,7 +136,7 @@ describe("on the page", () => {
   });
 
   test("for 400 ms after a decision the next card takes neither clicks nor keys", async () => {
-    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }));
+    const root = await show(two);
     await press(card(root, "t1"), "Approve");
     await press(card(root, "t2"), "Approve");
     await key(card(root, "t2"), "a");
@@ -183,21 +149,10 @@ describe("on the page", () => {
     expect(decisions()).toHaveLength(2);
   });
 
-  test("a card that appears does not take the focus", async () => {
-    const before = document.activeElement;
-    await show((run) => run.ask("t1", "run_python", { code: "1" }));
-    expect(document.activeElement).toBe(before);
-  });
-
   test("a number chooses an answer to a question, Ctrl Enter sends it", async () => {
-    const root = await show((run) =>
-      run
-        .propose("q1", "ask_user", { question: "Which?", choices: ["One", "Two"] })
-        .start("q1", "ask_user", { question: "Which?", choices: ["One", "Two"] }),
-    );
+    const root = await show((run) => run.question("q1", { question: "Which?", choices: ["One", "Two"] }));
     await key(card(root, "q1"), "2");
     await key(card(root, "q1"), "Enter", { ctrlKey: true });
-    const { PlayedSocket } = await import("./page");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "Two" });
   });
 });
@@ -228,16 +183,11 @@ describe("in a notebook", () => {
   test("letters, digits and arrows on a card are heard by nobody else", async () => {
     const { root, heard } = await inNotebook(waits);
     card(root, "t1").focus();
+    expect(document.activeElement?.hasAttribute("data-lm-suppress-shortcuts")).toBe(true);
     for (const name of ["b", "i", "0", "ArrowDown", "Delete", "Enter", "Dead", "Process"])
       await key(card(root, "t1"), name);
     await key(root.querySelector(".ak-badge")!, "b");
     expect(heard).toEqual([]);
-  });
-
-  test("what has the focus is marked, for shortcuts that are looked up before the card hears of the key", async () => {
-    const { root } = await inNotebook(waits);
-    button(card(root, "t1"), "Deny").focus();
-    expect(document.activeElement?.hasAttribute("data-lm-suppress-shortcuts")).toBe(true);
   });
 
   test("Ctrl Enter approves on a card that waits, and is the cell's elsewhere", async () => {
@@ -330,23 +280,14 @@ describe("in a notebook", () => {
     const { root } = await inNotebook(waits);
     card(root, "t1").focus();
     await key(card(root, "t1"), "a");
-    await happens((run) => void run.propose("q1", "ask_user", asked).start("q1", "ask_user", asked));
+    await happens((run) => void run.question("q1", asked));
     expect(document.activeElement?.tagName).toBe(place);
     expect(card(root, "q1").contains(document.activeElement)).toBe(true);
   });
 
   test("a second Enter and letters that were meant for the question before answer none", async () => {
-    const { PlayedSocket } = await import("./page");
     const answers = () => PlayedSocket.sent.filter((one) => (one as { type: string }).type === "tool_result").length;
-    const type = async (field: HTMLInputElement, text: string): Promise<void> => {
-      field.value = text;
-      field.dispatchEvent(new Event("input", { bubbles: true }));
-      await settle();
-    };
-    const ask = (id: string) => (run: Recording) =>
-      void run
-        .propose(id, "ask_user", { question: "Name?", line: "text" })
-        .start(id, "ask_user", { question: "Name?", line: "text" });
+    const ask = (id: string) => (run: Recording) => void run.question(id, { question: "Name?", line: "text" });
     const { root } = await inNotebook(ask("q1"));
     const before = answers();
     const first = card(root, "q1").querySelector("input")!;
@@ -356,10 +297,10 @@ describe("in a notebook", () => {
     const second = card(root, "q2").querySelector("input")!;
     expect(document.activeElement).toBe(second);
     await key(second, "Enter");
-    await type(second, "a");
+    await fill(second, "a");
     expect([answers(), second.value]).toEqual([before + 1, ""]);
     await settle(400);
-    await type(second, "Ana");
+    await fill(second, "Ana");
     await key(second, "Enter");
     expect(answers()).toBe(before + 2);
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q2", output: "Ana" });
@@ -386,19 +327,6 @@ describe("in a notebook", () => {
     await settle(1_000);
     await key(cell, "b");
     expect(heard).toEqual(["s on cell", "b on cell"]);
-  });
-
-  test("who goes into the record and back means the cell at once, whichever copy of the bundle heard of it", async () => {
-    const { root, cell, heard } = await inNotebook(waits);
-    card(root, "t1").focus();
-    await key(card(root, "t1"), "i");
-    closeViews();
-    const record = cell.appendChild(document.createElement("div"));
-    record.tabIndex = -1;
-    record.focus();
-    cell.focus();
-    await key(cell, "b");
-    expect(heard).toEqual(["b on cell"]);
   });
 
   test.each(

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { addOutput, hasRichOutput, NO_OUTPUTS, streamText, type Outputs, type StreamBlock } from "../src/state/outputs";
 import type { OutputView } from "../src/protocol";
 
@@ -14,31 +14,14 @@ function terminal(...chunks: string[]): string {
     .join("");
 }
 
-describe("a progress line", () => {
-  test("is redrawn in place", () => {
-    expect(terminal("start\n", "\r10%", "\r20%", "\r100%\n", "done")).toBe("start\n100%\ndone");
-  });
-
-  test("is redrawn when the chunk ends between the return and the text", () => {
-    expect(terminal("10%\r", "20%\r", "30%")).toBe("30%");
-  });
-
-  test("keeps what a shorter text does not cover, as a terminal does", () => {
-    expect(terminal("loading...\rdone")).toBe("doneing...");
-  });
-
-  test("takes a return and a line feed as the end of a line", () => {
-    expect(terminal("one\r\ntwo\r\n")).toBe("one\ntwo\n");
-  });
-
-  test("steps back over a character", () => {
-    expect(terminal("ab\bc")).toBe("ac");
-  });
-
-  test("is replaced whole where it has colours", () => {
-    expect(terminal("\u001b[31mred text\u001b[0m", "\rok")).toBe("ok");
-  });
-});
+test.each([
+  ["is redrawn in place", ["start\n", "\r10%", "\r20%", "\r100%\n", "done"], "start\n100%\ndone"],
+  ["is redrawn when the chunk ends between the return and the text", ["10%\r", "20%\r", "30%"], "30%"],
+  ["keeps what a shorter text does not cover, as a terminal does", ["loading...\rdone"], "doneing..."],
+  ["takes a return and a line feed as the end of a line", ["one\r\ntwo\r\n"], "one\ntwo\n"],
+  ["steps back over a character", ["ab\bc"], "ac"],
+  ["is replaced whole where it has colours", ["\u001b[31mred text\u001b[0m", "\rok"], "ok"],
+])("a progress line %s", (_, chunks, text) => expect(terminal(...chunks)).toBe(text));
 
 test("a long output keeps its end and says how many lines are not shown", () => {
   const line = `${"x".repeat(99)}\n`;
@@ -72,8 +55,10 @@ test("clear_output clears", () => {
   ).toEqual(["new"]);
 });
 
-test("a plot or a table counts as worth keeping in view, a line of text does not", () => {
-  expect(hasRichOutput(outputs({ kind: "display", data: { "image/png": "AAAA" } }))).toBe(true);
-  expect(hasRichOutput(outputs({ kind: "display", data: { "text/html": "<table></table>" } }))).toBe(true);
-  expect(hasRichOutput(outputs({ kind: "display", data: { "text/plain": "42" } }))).toBe(false);
+test.each([
+  ["image/png", true],
+  ["text/html", true],
+  ["text/plain", false],
+])("an output of %s is worth keeping in view: %s", (mime, rich) => {
+  expect(hasRichOutput(outputs({ kind: "display", data: { [mime]: "AAAA" } }))).toBe(rich);
 });

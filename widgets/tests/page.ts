@@ -147,24 +147,22 @@ export async function show(
   return root;
 }
 
-export function view(recording: Recording): HTMLElement {
-  const root = document.createElement("div");
-  document.body.append(root);
-  const traits = {
-    conversation_id: recording.conversation,
-    run_id: recording.run,
-    prompt: "prompt",
-    transport: "server",
-    unserved: false,
-  };
-  const model = {
+/** The widget of a run. */
+function modelOf(recording: Recording, run_id: string, transport: string) {
+  const unserved = transport === "kernel";
+  const traits = { conversation_id: recording.conversation, run_id, prompt: "prompt", transport, unserved };
+  return {
     get: <Name extends keyof typeof traits>(name: Name) => traits[name],
-    on: () => undefined,
+    on: (_event: string, _callback: (message: unknown) => void): void => undefined,
     off: () => undefined,
-    send: () => undefined,
+    send: (_content: unknown): void => undefined,
     widget_manager: notebook.manager,
   };
-  disposers.push(client.render({ model, el: root }));
+}
+
+export function view(recording: Recording, run = recording.run): HTMLElement {
+  const root = document.body.appendChild(document.createElement("div"));
+  disposers.push(client.render({ model: modelOf(recording, run, "server"), el: root }));
   return root;
 }
 
@@ -181,17 +179,9 @@ export interface KernelView {
 export function kernelView(recording: Recording): KernelView {
   const sent: unknown[] = [];
   const callbacks = new Map<string, (message: unknown) => void>();
-  const traits = {
-    conversation_id: recording.conversation,
-    run_id: recording.run,
-    prompt: "p",
-    transport: "kernel",
-    unserved: true,
-  };
   const model = {
-    get: <Name extends keyof typeof traits>(name: Name) => traits[name],
+    ...modelOf(recording, recording.run, "kernel"),
     on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
-    off: () => undefined,
     send: (content: unknown) => void sent.push(content),
   };
   const root = document.body.appendChild(document.createElement("div"));
@@ -213,9 +203,50 @@ export function kernelView(recording: Recording): KernelView {
 /** The session of a runtime whose snapshot has an answer. */
 export function sessionWith(recording: Recording, content: string, message_id = "m"): ReturnType<Recording["session"]> {
   const session = recording.session();
-  const message = { message_id, run_id: recording.run, role: "assistant", content, tool_calls: [], reasoning: "" };
-  (session.snapshot.messages as unknown[]).push({ ...message, tool_call_id: null });
+  (session.snapshot.messages as unknown[]).push(said(recording.run, content, message_id));
   return session;
+}
+
+/** The server refuses what the page has sent last. */
+export async function refuse(code: string, message: string, more: object = {}, ms = 120): Promise<void> {
+  const command_id = PlayedSocket.last.ids.at(-1);
+  PlayedSocket.last.say({ type: "error", seq: runtime.recording?.frames.length, command_id, code, message, ...more });
+  await settle(ms);
+}
+
+export async function loseLine(ms = 120): Promise<void> {
+  PlayedSocket.refuse = true;
+  PlayedSocket.last.drop();
+  await settle(ms);
+}
+
+/** A message of the model, as snapshots have it. */
+export function said(run_id: string, content: string, message_id = content): object {
+  const none = { tool_calls: [] as string[], tool_call_id: null, reasoning: "" };
+  return { message_id, run_id, role: "assistant", content, ...none };
+}
+
+/** A call that a person approved, as snapshots have it. */
+export function callView(id: string, run_id: string, more: object = {}): object {
+  const none = Object.fromEntries(
+    ["reason", "decided_by", "preview", "decided_at", "started_at", "duration_ms", "output_file", "undo", "place"]
+      .concat("waiting_behind", "unknown_answer", "cached_at")
+      .map((name) => [name, null]),
+  );
+  return {
+    ...none,
+    ...{ tool_call_id: id, approval_id: `apr_${id}`, conversation_id: "c", run_id, tool_name: "run_python" },
+    ...{ tool_input: '{"code":"1"}', digest: "d", state: "success", by: "user", result: "", edited: false },
+    ...{ recorded: false, read_only: false, truncated: false, undone: false, seen_images: 0 },
+    ...{ warnings: [], scopes: [], rules: [], outputs: [], created_at: "", ended_at: "x" },
+    ...more,
+  };
+}
+
+export async function fill(field: HTMLInputElement | HTMLTextAreaElement, text: string): Promise<void> {
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  await settle();
 }
 
 /** The runtime commits more events, and the page shows them. */

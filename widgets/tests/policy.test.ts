@@ -22,37 +22,19 @@ const openPolicy = async (root: HTMLElement): Promise<HTMLInputElement[]> => {
 const modesOf = (root: HTMLElement): (string | null)[] =>
   [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
 
-test("always shows the policy in force, with its rules one click away", async () => {
-  const root = await show(() => undefined, {
-    rules: [
-      {
-        rule_id: "1",
-        scope: "project",
-        tool_name: "run_shell",
-        text: "allow run_shell",
-        origin: "saved",
-        made_by: "ana",
-        made_at: "2026-11-22T08:00:00Z",
-      },
-    ],
-  });
-  const badge = root.querySelector<HTMLElement>(".ak-badge")!;
-  expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule");
-  badge.click();
-  await settle();
+test("always shows the policy in force, with its rules one click away, without a button once it has ended", async () => {
+  const rule = { ...RULE, scope: "project", made_by: "ana", made_at: "2026-11-22T08:00:00Z" };
+  const root = await show((run) => run.say("Done.").finish(), { rules: [rule] });
+  expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting, 1 always-allow rule");
+  await openPolicy(root);
   expect(root.textContent).toContain("allow run_shell in this project, saved by ana on 2026-11-22");
+  expect(buttons(root)).toEqual([]);
 });
 
 test("lists the rules of code, of the site and of the folder with who made them, and removes none of these", async () => {
-  const rule = (origin: string, text: string, made_by: string | null = null): object => ({
-    rule_id: null,
-    scope: null,
-    tool_name: "run_shell",
-    text,
-    origin,
-    made_by,
-    made_at: null,
-  });
+  const rule = (origin: string, text: string, made_by: string | null = null): object => {
+    return { ...RULE, rule_id: null, scope: null, text, origin, made_by };
+  };
   const policy = {
     mode: "ask",
     cap: null,
@@ -64,12 +46,11 @@ test("lists the rules of code, of the site and of the folder with who made them,
       rule("folder", "ask write_file", ".agent-kernel.toml"),
     ],
   };
-  const root = await show((run) => run.send({ type: "run", run: { ...run.view, policy } }));
+  const root = await show((run) => run.becomes({ policy }));
   const badge = root.querySelector<HTMLElement>(".ak-badge")!;
   expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule, 2 rules that deny or ask");
   expect(root.querySelector(".ak-limits")?.textContent).toBe("limited by .agent-kernel.toml: 1 rule");
-  badge.click();
-  await settle();
+  await openPolicy(root);
   const lines = [...root.querySelectorAll(".ak-rules li")].map((line) => line.textContent);
   expect(lines).toEqual([
     "deny run_shell from this site",
@@ -83,9 +64,8 @@ test("lists the rules of code, of the site and of the folder with who made them,
 });
 
 test("says who asks from outside, and sends that away with one press", async () => {
-  const root = await show((run) => run.send({ type: "run", run: { ...run.view, client: "Claude Code" } }));
-  root.querySelector<HTMLElement>(".ak-badge")!.click();
-  await settle();
+  const root = await show((run) => run.becomes({ client: "Claude Code" }));
+  await openPolicy(root);
   expect(root.textContent).toContain("Claude Code asks from outside. Nobody has verified this name.");
   await press(root, "Send away");
   expect(PlayedSocket.sent.at(-1)).toEqual({ type: "send_away" });
@@ -93,12 +73,11 @@ test("says who asks from outside, and sends that away with one press", async () 
 
 test("lets a rule be removed, once", async () => {
   const root = await show(() => undefined, { rules: [RULE] });
-  root.querySelector<HTMLElement>(".ak-badge")!.click();
-  await settle();
+  await openPolicy(root);
   await press(root, "Remove");
   expect(PlayedSocket.sent.at(-1)).toEqual({ type: "rule_remove", rule_id: "rule_1" });
   expect(button(root, "Removing…").getAttribute("aria-disabled")).toBe("true");
-  await happens((run) => run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [] } } }));
+  await happens((run) => run.becomes({ policy: { mode: "ask", rules: [] } }));
   expect(root.textContent).toContain("No rule is in force.");
   expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
 });
@@ -108,14 +87,14 @@ test("names the files that it follows, and switches them off in the panel", asyn
     { file: "AGENTS.md", digest: "a", characters: 1_012, beginning: "Use <b>polars</b>", skill: false, off: false },
     { file: "skills/plot/SKILL.md", digest: "b", characters: 9, beginning: "", skill: true, off: false },
   ];
-  const root = await show((run) => run.send({ type: "run", run: { ...run.view, instructions } }));
+  const root = await show((run) => run.becomes({ instructions }));
   expect(root.querySelector(".ak-meta")?.textContent).toContain("follows AGENTS.md, 1 skill");
   await openPolicy(root);
   expect(root.querySelector(".ak-rules pre")?.textContent).toBe("Use <b>polars</b>\n… 995 more characters.");
   await press(root, "Switch off");
   expect(PlayedSocket.last.sent.at(-1)).toMatchObject({ type: "instructions", file: "AGENTS.md", off: true });
   const off = instructions.map((one) => ({ ...one, off: one.file === "AGENTS.md" }));
-  await happens((run) => run.send({ type: "run", run: { ...run.view, instructions: off } }));
+  await happens((run) => run.becomes({ instructions: off }));
   expect(root.querySelector(".ak-meta")?.textContent).toContain("follows 1 skill");
   expect(buttons(root)).toContain("Switch on");
 });
@@ -131,9 +110,7 @@ test("lets the policy be switched, once, and says what becomes of the calls that
   await press(root, "Switch to Allow");
   expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "allow", decide_waiting: false });
   expect(button(root, "Switching…").getAttribute("aria-disabled")).toBe("true");
-  await happens((run) =>
-    run.send({ type: "run", run: { ...run.view, policy: { mode: "allow", rules: [], cap: null } } }),
-  );
+  await happens((run) => run.becomes({ policy: { mode: "allow", rules: [], cap: null } }));
   expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Acts without asking");
   expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
 });
@@ -150,18 +127,8 @@ test("lets a looser policy decide the calls that wait, where a person says so", 
 });
 
 test("offers no policy above the site's cap, and says so", async () => {
-  const root = await show((run) =>
-    run.send({ type: "run", run: { ...run.view, policy: { mode: "ask", rules: [], cap: "ask" } } }),
-  );
+  const root = await show((run) => run.becomes({ policy: { mode: "ask", rules: [], cap: "ask" } }));
   await openPolicy(root);
   expect(modesOf(root)).toEqual(["Ask", "Plan", "Deny"]);
   expect(root.querySelector(".ak-rules")?.textContent).toContain("This site allows Ask at most.");
-});
-
-test("that has ended shows its rules without a button", async () => {
-  const root = await show((run) => run.say("Done.").finish(), { rules: [RULE] });
-  root.querySelector<HTMLElement>(".ak-badge")!.click();
-  await settle();
-  expect(root.textContent).toContain("allow run_shell in all my notebooks");
-  expect(buttons(root)).toEqual([]);
 });

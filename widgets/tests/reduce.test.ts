@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ConversationView, ServerEvent } from "../src/protocol";
 import { emptyRun, type RunState } from "../src/state/model";
 import { fromSnapshot, reduce } from "../src/state/reduce";
-import { events, Recording } from "./page";
+import { callView, events, Recording, said } from "./page";
 
 const CONTEXT = { live: true, own: new Set<string>() };
 
@@ -11,16 +11,12 @@ function replay(recording: Recording, context = CONTEXT): RunState {
 }
 
 describe("the answer", () => {
-  test("is the tokens in their order", () => {
+  test("is the tokens in their order, and one text when the whole message follows them", () => {
     const state = replay(new Recording("c").say("The mean is 42.", false));
     expect(state.tail?.text).toBe("The mean is 42.");
     expect(state.items).toHaveLength(1);
-  });
-
-  test("is one text when the whole message follows its tokens", () => {
-    const state = replay(new Recording("c").say("The mean is 42."));
-    expect(state.tail).toBeNull();
-    expect(Object.values(state.texts)).toEqual(["The mean is 42."]);
+    const whole = replay(new Recording("c").say("The mean is 42."));
+    expect([whole.tail, ...Object.values(whole.texts)]).toEqual([null, "The mean is 42."]);
   });
 
   test("is taken back where a restart of the server cut it off", () => {
@@ -32,19 +28,6 @@ describe("the answer", () => {
     expect(after.items).toHaveLength(0);
   });
 
-  test("a token leaves finished answers and cards as they were, whatever their number", () => {
-    const recording = new Recording("c");
-    for (let step = 0; step < 50; step += 1)
-      recording.say(`Step ${step}`).did(`t${step}`, "run_python", { code: "1" }, 5);
-    recording.say("Now", false);
-    const before = replay(recording);
-    const after = reduce(before, { ...events(recording).at(-1), content: " more" } as ServerEvent, CONTEXT);
-    expect(after.tail?.text).toBe("Now more");
-    expect(after.items).toBe(before.items);
-    expect(after.texts).toBe(before.texts);
-    expect(after.calls).toBe(before.calls);
-  });
-
   test("answers and calls stand in the model's order", () => {
     const state = replay(
       new Recording("c").say("First").did("t1", "run_python", { code: "1" }, 5).say("Then").finish(),
@@ -54,23 +37,14 @@ describe("the answer", () => {
 });
 
 describe("a call", () => {
-  test("shows what runs, not what was proposed, once a person has changed it", () => {
-    const recording = new Recording("c").ask("t1", "run_python", { code: "drop()" });
-    recording.answer("t1", true, { edited: true }).start("t1", "run_python", { code: "keep()" });
-    const call = replay(recording).calls["t1"];
-    expect(call?.tool_input).toBe('{"code":"keep()"}');
-    expect(call?.edited).toBe(true);
-  });
-
-  test("is not shown by a preview of other arguments, once a person has changed it", () => {
+  test("shows what runs once a person has changed it, and no preview of other arguments", () => {
     const preview = { kind: "diff" as const, language: "diff", text: "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2" };
-    const asked = (edited: boolean): Recording =>
-      new Recording("c")
-        .ask("t1", "edit_file", {}, { preview })
-        .answer("t1", true, { edited })
-        .start("t1", "edit_file", {});
-    expect(replay(asked(true)).calls["t1"]?.preview).toBeNull();
-    expect(replay(asked(false)).calls["t1"]?.preview).toEqual(preview);
+    for (const edited of [true, false]) {
+      const recording = new Recording("c").ask("t1", "edit_file", { old: 1 }, { preview });
+      recording.answer("t1", true, { edited }).start("t1", "edit_file", { old: 2 });
+      const shown = { tool_input: '{"old":2}', edited, preview: edited ? null : preview };
+      expect(replay(recording).calls["t1"]).toMatchObject(shown);
+    }
   });
 
   test("says who decided: you, another tab, a name, policy, a script", () => {
@@ -106,114 +80,25 @@ test("an event of a type from the future changes nothing", () => {
 test("a snapshot shows what the events would have shown", () => {
   const recording = new Recording("c").say("First").did("t1", "run_python", { code: "1" }, 5).say("Then").finish();
   const live = replay(recording);
-  const ids = live.items.filter((item) => item.kind === "answer").map((item) => item.id);
-  const message = { run_id: recording.run, role: "assistant" as const, tool_call_id: null, reasoning: "" };
-  const state = fromSnapshot(
-    {
-      ...recording.session().snapshot,
-      status: "idle",
-      runs: [live.run!],
-      messages: [
-        { ...message, message_id: ids[0]!, content: "First", tool_calls: ["t1"] },
-        { ...message, message_id: ids[1]!, content: "Then", tool_calls: [] },
-      ],
-      tool_calls: [
-        {
-          tool_call_id: "t1",
-          approval_id: "apr_t1",
-          conversation_id: "c",
-          run_id: recording.run,
-          tool_name: "run_python",
-          tool_input: '{"code":"1"}',
-          digest: "",
-          state: "success",
-          reason: null,
-          by: "user",
-          result: "",
-          decided_by: null,
-          edited: false,
-          recorded: false,
-          read_only: false,
-          warnings: [],
-          preview: null,
-          created_at: "",
-          decided_at: null,
-          started_at: null,
-          ended_at: "x",
-          duration_ms: 5,
-          truncated: false,
-          output_file: null,
-          scopes: [],
-          rules: [],
-          outputs: [],
-          undo: null,
-          undone: false,
-          waiting_behind: null,
-          unknown_answer: null,
-          seen_images: 0,
-          place: null,
-          cached_at: null,
-        },
-      ],
-    },
-    recording.run,
-  );
+  const [first, then] = live.items.flatMap((item) => (item.kind === "answer" ? [item.id] : []));
+  const messages = [{ ...said(recording.run, "First", first), tool_calls: ["t1"] }, said(recording.run, "Then", then)];
+  const tool_calls = [callView("t1", recording.run, { duration_ms: 5 })];
+  const snapshot = { ...recording.session().snapshot, status: "idle", runs: [live.run], messages, tool_calls };
+  const state = fromSnapshot(snapshot as unknown as ConversationView, recording.run);
   expect(state.items).toEqual(live.items);
   expect(state.texts).toEqual(live.texts);
   expect(state.calls["t1"]?.state).toBe("success");
   expect([state.step, state.calls["t1"]?.step]).toEqual([live.step, live.calls["t1"]?.step]);
 });
 
-describe("a page that is opened after many events", () => {
-  const view = (id: string, more: object): object => ({
-    tool_call_id: id,
-    approval_id: `apr_${id}`,
-    conversation_id: "c",
-    run_id: "run_c",
-    tool_name: "write_file",
-    tool_input: "{}",
-    digest: "d",
-    state: "success",
-    reason: null,
-    by: "user",
-    result: "",
-    decided_by: null,
-    edited: false,
-    recorded: false,
-    read_only: false,
-    warnings: [],
-    preview: null,
-    created_at: "",
-    decided_at: null,
-    started_at: null,
-    ended_at: null,
-    duration_ms: null,
-    truncated: false,
-    output_file: null,
-    outputs: [],
-    scopes: [],
-    rules: [],
-    undo: null,
-    undone: false,
-    waiting_behind: null,
-    unknown_answer: null,
-    seen_images: 0,
-    place: null,
-    ...more,
-  });
-
-  test("still offers Undo, knows what was undone, which cell a call waits behind, and what the model has seen", () => {
-    const tool_calls = [
-      view("a", { undo: "2026-11-20T14:11:20Z" }),
-      view("b", { undo: "", undone: true }),
-      view("c", { state: "executing", waiting_behind: 9 }),
-      view("d", { seen_images: 2 }),
-    ];
-    const snapshot = { ...new Recording("c").session().snapshot, tool_calls } as unknown as ConversationView;
-    const { calls } = fromSnapshot(snapshot, "run_c");
-    expect(calls["a"]).toMatchObject({ undo: "2026-11-20T14:11:20Z", undone: false });
-    expect(calls["b"]).toMatchObject({ undone: true });
-    expect(calls["c"]).toMatchObject({ waiting_behind: 9 });
-    expect(calls["d"]).toMatchObject({ seen_images: 2 });
-  });
+test("a page that is opened late offers Undo, knows what was undone, what a call waits behind, what was seen", () => {
+  const known = {
+    a: { undo: "2026-11-20T14:11:20Z", undone: false },
+    b: { undo: "", undone: true },
+    c: { state: "executing", waiting_behind: 9 },
+    d: { seen_images: 2 },
+  };
+  const tool_calls = Object.entries(known).map(([id, more]) => callView(id, "run_c", more));
+  const snapshot = { ...new Recording("c").session().snapshot, tool_calls } as unknown as ConversationView;
+  expect(fromSnapshot(snapshot, "run_c").calls).toMatchObject(known);
 });

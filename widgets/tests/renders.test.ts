@@ -5,18 +5,8 @@ import type { Recording } from "./frames.js";
 
 usePage();
 
-const CARDS = 200;
-
-/** A conversation with many finished cards, in which an answer has begun. */
-async function longConversation(): Promise<HTMLElement> {
-  const root = await show((run) => {
-    for (let number = 0; number < CARDS; number += 1)
-      run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
-    run.say("An earlier answer.").say("It begins.", false);
-  });
-  await settle(500); // it comes in slices
-  return root;
-}
+/** A conversation in which an answer has begun. */
+const begun = (): Promise<HTMLElement> => show((run) => run.say("An earlier answer.").say("It begins.", false));
 
 const answer = (root: HTMLElement): string =>
   [...root.querySelectorAll("[data-role=answer]")].at(-1)?.textContent?.trim() ?? "";
@@ -28,9 +18,7 @@ function goesOn(run: Recording, text: string): void {
 }
 
 test("an answer is drawn before the next key or click is taken, which comes too soon for what is behind it", async () => {
-  const root = await show((run) => {
-    run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" });
-  });
+  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }));
   card(root, "t1").focus();
   button(card(root, "t1"), "Approve").click();
   await key(document.activeElement!, "a");
@@ -45,7 +33,7 @@ test("an answer is drawn before the next key or click is taken, which comes too 
 });
 
 test("what came as the page was put into the background is shown there, and read out", async () => {
-  const root = await longConversation();
+  const root = await begun();
   // A page in the background gets none of the frames that it has asked for.
   const frames = vi.spyOn(window, "requestAnimationFrame").mockImplementation(() => 0);
   const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(false);
@@ -65,7 +53,7 @@ test("what came as the page was put into the background is shown there, and read
 });
 
 test("the answer is whole when it ends, and when something else happens in the same frame", async () => {
-  const root = await longConversation();
+  const root = await begun();
   await happens((run) => {
     goesOn(run, "one two ");
     run.propose("late", "run_python", null);
@@ -75,19 +63,4 @@ test("the answer is whole when it ends, and when something else happens in the s
   expect(card(root, "late").dataset["state"]).toBe("proposed");
   await happens((run) => goesOn(run, "four"));
   expect(answer(root)).toBe("It begins.one two three four");
-});
-
-test("lines below each other are joined, and what stands between them parts them", async () => {
-  const root = await show((run) => {
-    for (const id of ["a", "b"]) run.did(id, "run_python", { code: "1" }, 10);
-    run.say("In between.");
-    for (const id of ["c", "d", "e", "f"]) run.did(id, "run_python", { code: "1" }, 10);
-  });
-  await settle(100);
-  const joined = (): (string | undefined)[] =>
-    [...root.querySelectorAll<HTMLElement>("[data-line] + [data-line]")].map((one) => one.dataset["toolCallId"]);
-  expect(joined()).toEqual(["b", "d", "e"]); // the last one is open
-  card(root, "d").querySelector<HTMLElement>(".ak-head")?.click();
-  await settle();
-  expect(joined()).toEqual(["b"]);
 });

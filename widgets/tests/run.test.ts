@@ -5,11 +5,14 @@ import { fromSnapshot } from "../src/state/reduce";
 import { asks, PYTHON, shown } from "./cards";
 import {
   accessibleName,
+  runtime,
   button,
   buttons,
   happens,
+  loseLine,
   PlayedSocket,
   press,
+  refuse,
   settle,
   show,
   usePage,
@@ -28,10 +31,7 @@ describe("the run", () => {
 
   test("shows a long prompt on one line, and all of it on request, as it was written", async () => {
     const prompt = `---\ntitle: <b>x</b>\n---\nClean \`orders\`, $5 to $10.\n${"row\n".repeat(50_000)}`;
-    const root = await show((run) => {
-      run.view = { ...run.view, prompt } as typeof run.view;
-      return run.send({ type: "run", run: run.view });
-    });
+    const root = await show((run) => run.becomes({ prompt }));
     expect(root.querySelector(".ak-prompt")!.textContent.length).toBeLessThanOrEqual(400);
     expect(root.querySelector("[data-role=prompt]")).toBeNull();
     await press(root, "Whole prompt");
@@ -76,91 +76,44 @@ describe("the run", () => {
     expect(shown(root)).toMatchObject({ state: "cancelled", buttons: [] });
   });
 
-  test("keeps its cards when it has ended", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5).say("Done.").finish());
-    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("complete");
-    expect(shown(root).state).toBe("success");
-    expect(root.querySelector("[data-role=answer]")?.textContent).toContain("Done.");
-  });
-
   test("says what the run has spent, and how much of its budgets that is", async () => {
-    const usage = {
-      input_tokens: 1_234,
-      output_tokens: 340,
-      total_tokens: 1_574,
-      cost: 0.0042,
-      cost_is_partial: false,
-      cached_tokens: 1_100,
-    };
-    const shows = async (fields: object, more: object = {}): Promise<string> => {
-      await happens((run) =>
-        run.send({
-          type: "run",
-          run: {
-            ...run.view,
-            budget: { tokens: null, usd: null },
-            ...fields,
-            usage: { ...run.view.usage, ...usage, ...more },
-          },
-        }),
-      );
-      return root.querySelector(".ak-spent")?.textContent ?? "";
-    };
-    const root = await show(() => undefined);
-    expect(await shows({})).toBe("1.2k in · 340 out · $0.004");
+    const root = await show();
+    const usage = { ...runtime.recording!.view.usage, input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574 };
+    const priced = { ...usage, cost: 0.0042, cached_tokens: 1_100 };
+    const [no, both, dollars] = [{}, { tokens: 200_000, usd: 0.5 }, { usd: 0.5 }];
+    for (const [budget, more, words, recorded = false] of [
+      [both, {}, "1.2k in · 340 out · $0.004 of $0.50 · 1.6k of 200k tokens"],
+      [dollars, { cost_is_reported: true }, "1.2k in · 340 out · $0.004 of $0.50 by the service"],
+      [dollars, { cost: null }, "1.2k in · 340 out · $0 of $0.50"],
+      [no, { cost: 0 }, "Cost nothing", true],
+      [no, { cost: null, total_tokens: 0 }, ""],
+      [no, {}, "1.2k in · 340 out · $0.004"],
+    ] as const) {
+      const limits = { tokens: null, usd: null, ...budget };
+      await happens((run) => run.becomes({ budget: limits, usage: { ...priced, ...more }, recorded }));
+      expect(root.querySelector(".ak-spent")?.textContent ?? "").toBe(words);
+    }
     expect(root.querySelector(".ak-spent")?.getAttribute("title")).toContain("1,100 tokens from the cache");
-    expect(await shows({}, { cost_is_partial: true })).toBe("1.2k in · 340 out · ≥ $0.004");
-    expect(await shows({}, { cost: null })).toBe("1.2k in · 340 out");
-    expect(await shows({ budget: { tokens: 200_000, usd: 0.5 } })).toBe(
-      "1.2k in · 340 out · $0.004 of $0.50 · 1.6k of 200k tokens",
-    );
-    expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost_is_reported: true })).toBe(
-      "1.2k in · 340 out · $0.004 of $0.50 by the service",
-    );
-    expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost: null })).toBe("1.2k in · 340 out · $0 of $0.50");
-    expect(await shows({ recorded: true }, { cost: 0 })).toBe("Cost nothing");
-    expect(await shows({}, { cost: null, total_tokens: 0 })).toBe("");
   });
 
-  test("says that a model with a small context is sent less", async () => {
-    const root = await show((run) =>
-      run.send({ type: "run", run: { ...run.view, model: "small.gguf", lean: true, recorded: false } }),
-    );
-    expect(root.querySelector(".ak-meta")?.textContent).toContain(
-      "small.gguf · fewer words and tools for its small context",
-    );
-  });
-
-  test("shows how much the model was asked to reason", async () => {
-    const root = await show((run) =>
-      run.send({ type: "run", run: { ...run.view, model: "gpt-6", effort: "high", recorded: false } }),
-    );
-    expect(root.querySelector(".ak-meta")?.textContent).toContain("gpt-6 · effort high");
-    await happens((run) => run.send({ type: "run", run: { ...run.view, effort: null } }));
-    expect(root.querySelector(".ak-meta")?.textContent).not.toContain("effort");
-  });
-
-  test("says what was read with its prompt", async () => {
-    const root = await show((run) => run.send({ type: "run", run: { ...run.view, mentions: ["@sales", "@[3]"] } }));
-    expect(root.querySelector(".ak-meta")?.textContent).toContain("read with the prompt: @sales, @[3]");
-    await happens((run) => run.send({ type: "run", run: { ...run.view, mentions: [] } }));
-    expect(root.querySelector(".ak-meta")?.textContent).not.toContain("read with");
-  });
-
-  test("says which cell it continues from", async () => {
-    const root = await show((run) => run.send({ type: "run", run: { ...run.view, continues: 2 } }));
-    expect(root.querySelector(".ak-meta")?.textContent).toContain("continues from [2]");
-    expect(root.querySelector(".ak-continues")?.getAttribute("title")).toContain("--new");
-    await happens((run) => run.send({ type: "run", run: { ...run.view, continues: null } }));
-    expect(root.querySelector(".ak-continues")).toBeNull();
+  test.each([
+    [{ model: "small.gguf", lean: true }, "small.gguf · fewer words and tools for its small context", { lean: false }],
+    [{ model: "gpt-6", effort: "high" }, "gpt-6 · effort high", { effort: null }],
+    [{ mentions: ["@sales", "@[3]"] }, "read with the prompt: @sales, @[3]", { mentions: [] }],
+    [{ continues: 2 }, "continues from [2]", { continues: null }],
+  ])("says of itself, as long as it is so: %j", async (fields, words, otherwise) => {
+    const meta = (): string => root.querySelector(".ak-meta")?.textContent ?? "";
+    const root = await show((run) => run.becomes({ recorded: false, ...fields }));
+    expect(meta()).toContain(words);
+    await happens((run) => run.becomes(otherwise));
+    expect(meta()).not.toContain(words);
   });
 
   describe("beside the cell that it continues from", () => {
     let stop: () => void = () => undefined;
     afterEach(() => stop());
     const continued = { continues: 2, cell_id: "cell-b" };
-    const continuing = (more: object): Promise<HTMLElement> =>
-      show((run) => run.send({ type: "run", run: { ...run.view, ...more } }));
+    const continuing = (more: object): Promise<HTMLElement> => show((run) => run.becomes(more));
     /** An application whose extension runs cells, or finds none around the output. */
     const extension = (finds: boolean): string[] => {
       const ran: string[] = [];
@@ -188,9 +141,9 @@ describe("the run", () => {
     test("there is no press without an extension, a cell, or something that it continues", async () => {
       expect(buttons(await continuing(continued))).not.toContain("New conversation");
       extension(true);
-      await happens((run) => run.send({ type: "run", run: { ...run.view, continues: 2, cell_id: null } }));
+      await happens((run) => run.becomes({ continues: 2, cell_id: null }));
       expect(buttons(document.body)).not.toContain("New conversation");
-      await happens((run) => run.send({ type: "run", run: { ...run.view, continues: null, cell_id: "cell-b" } }));
+      await happens((run) => run.becomes({ continues: null, cell_id: "cell-b" }));
       expect(buttons(document.body)).not.toContain("New conversation");
     });
 
@@ -200,23 +153,6 @@ describe("the run", () => {
       await press(root, "New conversation");
       expect(root.querySelector("[role=alert]")?.textContent).toContain("--new");
     });
-  });
-
-  test("says what went wrong, what it means and nothing twice", async () => {
-    const root = await show((run) =>
-      run
-        .send({
-          type: "error",
-          code: "LLM_ERROR",
-          message: "gpt-5.2 returned 429, too many requests",
-          tool_call_id: null,
-          details: {},
-        })
-        .finish("error"),
-    );
-    expect(root.querySelector("[role=alert]")?.textContent).toBe(
-      "The model did not answer. gpt-5.2 returned 429, too many requests. Nothing is lost.",
-    );
   });
 
   test("shows that the model thinks until it speaks, folded", async () => {
@@ -246,37 +182,30 @@ describe("the run", () => {
 });
 
 describe("a run whose model did not answer", () => {
-  const failed = (run: Recording): Recording => {
-    const error = { code: "LLM_ERROR" as const, message: "gpt-5.2 returned 429, too many requests." };
-    run.send({ type: "error", ...error, tool_call_id: null, details: {} });
-    run.view = { ...run.view, error } as typeof run.view;
-    return run.finish("error");
+  const failed = (run: Recording, message = "gpt-5.2 returned 429, too many requests."): Recording => {
+    const error = { code: "LLM_ERROR" as const, message };
+    return run
+      .send({ type: "error", ...error, details: {} })
+      .becomes({ error })
+      .finish("error");
   };
+  const alert = (root: HTMLElement): Element => root.querySelector("[role=alert] .ak-grow")!;
 
   test.each([
-    "The recording no longer fits: sum.jsonl:4 answers something else.",
-    "The answer was cut off after 4 words: the connection was closed early.",
-  ])("or did, says so and nothing of no answer: %s", async (message) => {
-    const root = await show((run) => {
-      run.send({ type: "error", code: "LLM_ERROR", message, tool_call_id: null, details: {} });
-      return run.finish("error");
-    });
-    expect(root.querySelector("[role=alert] .ak-grow")!.textContent!.trim()).toBe(message);
+    ["gpt-5.2 returned 429", "The model did not answer. gpt-5.2 returned 429. Nothing is lost."],
+    ["The recording no longer fits: sum.jsonl:4 answers something else."],
+    ["The answer was cut off after 4 words: the connection was closed early."],
+  ])("or did, says so, what it means and nothing twice: %s", async (message, words = message) => {
+    expect(alert(await show((run) => failed(run, message))).textContent!.trim()).toBe(words);
   });
 
   test("shows what was recorded and what is asked now in columns", async () => {
     const columns = ["  recorded         | now", "  Adelie    190.0  | Adelie    190.6"];
-    const root = await show((run) => {
-      const message = ["The recording no longer fits: sum.jsonl:4.", "In the result:", ...columns, "Record it again."];
-      run.send({ type: "error", code: "LLM_ERROR", message: message.join("\n"), tool_call_id: null, details: {} });
-      return run.finish("error");
-    });
-    const said = root.querySelector("[role=alert] .ak-grow")!;
+    const lines = ["The recording no longer fits: sum.jsonl:4.", "In the result:", ...columns, "Record it again."];
+    const said = alert(await show((run) => failed(run, lines.join("\n"))));
     expect(said.querySelector("pre")!.textContent).toBe("recorded         | now\nAdelie    190.0  | Adelie    190.6");
-    expect([...said.querySelectorAll(".ak-next")].map((line) => line.textContent)).toEqual([
-      "In the result:",
-      "Record it again.",
-    ]);
+    const next = [...said.querySelectorAll(".ak-next")].map((line) => line.textContent);
+    expect(next).toEqual(["In the result:", "Record it again."]);
   });
 
   test("can be tried again, once a click, and goes on where it was", async () => {
@@ -284,10 +213,7 @@ describe("a run whose model did not answer", () => {
     await press(root, "Try again");
     expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "run_retry" });
     expect(buttons(root)).not.toContain("Try again");
-    await happens((run) => {
-      run.view = { ...run.view, status: "running", error: null, ended_at: null } as typeof run.view;
-      run.send({ type: "run", run: run.view }).say("It is 42.");
-    });
+    await happens((run) => run.becomes({ status: "running", error: null, ended_at: null }).say("It is 42."));
     expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
     expect(buttons(root)).not.toContain("Try again");
     expect(root.querySelector("[data-role=answer]")!.textContent).toContain("It is 42.");
@@ -296,18 +222,10 @@ describe("a run whose model did not answer", () => {
   test("says why it can't be, and offers nothing where the line is lost or something else was asked for", async () => {
     const root = await show(failed);
     await press(root, "Try again");
-    PlayedSocket.last.say({
-      type: "error",
-      seq: 1,
-      code: "CONFLICT",
-      message: "This run can't be tried again: something else was asked for since.",
-      details: { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") },
-    });
-    await settle();
+    const details = { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") };
+    await refuse("CONFLICT", "This run can't be tried again: something else was asked for since.", { details });
     expect(root.textContent).toContain("something else was asked for since");
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle();
+    await loseLine();
     expect(buttons(root)).not.toContain("Try again");
   });
 });
@@ -317,37 +235,23 @@ describe("what was left out of a long conversation", () => {
   const card = (root: HTMLElement): HTMLElement | null =>
     root.querySelector('[role=group][aria-label="Summarised 42 messages"]');
 
-  test("is one line where results were shortened", async () => {
-    const root = await show((run) =>
-      run.did("t1", "run_python", { code: "1" }, 5).notice("Shortened 5 older tool results for the model."),
-    );
+  test("is one line where results were shortened, and a card with the summary, which stays open when the run goes on", async () => {
+    const root = await show((run) => run.notice("Shortened 5 older tool results for the model."));
     const line = root.querySelector("[data-role=note]")!;
     expect(line.textContent).toBe("Shortened 5 older tool results for the model.");
     expect(line.querySelector("button")).toBeNull();
-  });
-
-  test("is a card with the summary, which is shown when it is opened", async () => {
-    const root = await show((run) =>
-      run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 42 messages", SUMMARY).say("Done."),
-    );
+    await happens((run) => run.notice("Summarised 42 messages", `${SUMMARY} user\u202e admin`));
     const head = card(root)!.querySelector("button")!;
     expect(head.getAttribute("aria-expanded")).toBe("false");
     expect(root.textContent).not.toContain("Left: the plot.");
     head.click();
-    await settle();
+    await happens((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 7 messages", "More."));
     expect(head.getAttribute("aria-expanded")).toBe("true");
-    expect(card(root)!.querySelector(".ak-say")!.textContent).toBe(SUMMARY);
+    expect(card(root)!.querySelector(".ak-say")!.textContent).toBe(`${SUMMARY} userU+202E admin`);
+    expect(root.querySelectorAll("[data-role=note]")).toHaveLength(3);
     head.click();
     await settle();
     expect(root.textContent).not.toContain("Left: the plot.");
-  });
-
-  test("stays open when the run goes on, and what hides in it is shown", async () => {
-    const root = await show((run) => run.notice("Summarised 42 messages", "user\u202e admin"));
-    card(root)!.querySelector("button")!.click();
-    await happens((run) => run.did("t1", "run_python", { code: "1" }, 5).notice("Summarised 7 messages", "More."));
-    expect(card(root)!.querySelector(".ak-hidden")).not.toBeNull();
-    expect(root.querySelectorAll("[data-role=note]")).toHaveLength(2);
   });
 
   test("is the same after a reload, between the same turns", () => {

@@ -78,31 +78,22 @@ test("a clock that ticks has no tenths, and a limit is a round number", () => {
   expect(limit(200_000)).toBe("200k");
 });
 
-test("what a run has spent", () => {
+test.each([
+  [{}, "1.2k in · 340 out"],
+  [{ cost: 0.0042 }, "1.2k in · 340 out · $0.004"],
+  [{ cost: 0.0042, cost_is_partial: true }, "1.2k in · 340 out · ≥ $0.004"],
+  [{ cost_is_partial: true }, "1.2k in · 340 out"],
+  [{ cost: 0.0042, cost_is_reported: true }, "1.2k in · 340 out · $0.004 by the service"],
+  [{ estimated: true, cost: 0.0042 }, "about 1.2k in · 340 out · $0.004"],
+  [{ total_tokens: 0 }, ""],
+  [{}, "Cost nothing", true],
+])("what a run has spent, with %j: %s", (more, words, recorded = false) => {
   const usage = {
-    input_tokens: 1_234,
-    output_tokens: 340,
-    total_tokens: 1_574,
-    tool_calls: 0,
-    steps: 1,
-    cached_tokens: 0,
-    cache_write_tokens: 0,
-    reasoning_tokens: 0,
-    cost: null as number | null,
-    cost_is_partial: false,
-    cost_is_reported: false,
-    estimated: false,
-    seconds: 0,
+    ...{ input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574, tool_calls: 0, steps: 1, cached_tokens: 0 },
+    ...{ cache_write_tokens: 0, reasoning_tokens: 0, cost: null, cost_is_partial: false, cost_is_reported: false },
+    ...{ estimated: false, seconds: 0, ...more },
   };
-  const of = (more: object, recorded = false): string => spent({ usage: { ...usage, ...more }, recorded }).join(" · ");
-  expect(of({})).toBe("1.2k in · 340 out");
-  expect(of({ cost: 0.0042 })).toBe("1.2k in · 340 out · $0.004");
-  expect(of({ cost: 0.0042, cost_is_partial: true })).toBe("1.2k in · 340 out · ≥ $0.004");
-  expect(of({ cost_is_partial: true })).toBe("1.2k in · 340 out");
-  expect(of({ cost: 0.0042, cost_is_reported: true })).toBe("1.2k in · 340 out · $0.004 by the service");
-  expect(of({ estimated: true, cost: 0.0042 })).toBe("about 1.2k in · 340 out · $0.004");
-  expect(of({ total_tokens: 0 })).toBe("");
-  expect(of({}, true)).toBe("Cost nothing");
+  expect(spent({ usage, recorded }).join(" · ")).toBe(words);
 });
 
 describe("a traceback", () => {

@@ -7,11 +7,11 @@ import {
   buttons,
   card,
   kernelView,
+  loseLine,
   PlayedSocket,
   press,
   Recording,
   runtime,
-  sessionWith,
   settle,
   show,
   usePage,
@@ -28,9 +28,7 @@ describe("a server that has no log", () => {
   test("is asked why, and the page says it until there is a connection", async () => {
     const root = await show(ASKS);
     runtime.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(2_000);
+    await loseLine(2_000);
     expect(root.querySelector("[role=alert]")?.textContent).toContain(
       "Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite",
     );
@@ -149,55 +147,21 @@ describe("the embedded host", () => {
   });
 });
 
-describe("a page of an embedded host that was away for very long", () => {
-  test("goes on from the snapshot that it is given in place of the events", async () => {
-    const recording = new Recording("embedded-away");
-    const view = kernelView(recording);
-    await settle();
-    const session = sessionWith(recording, "All of it.");
-    session.last_seq = session.seq = 100_000;
-    view.say(session, {
-      type: "token",
-      seq: 100_001,
-      run_id: recording.run,
-      message_id: "n",
-      content: "And more.",
-    });
-    await settle();
-    expect(answer(view.root)).toContain("All of it.");
-    expect(answer(view.root)).toContain("And more.");
-    view.close();
-  });
-});
-
 describe("a page of an embedded host", () => {
   const asked = (sent: unknown[]): string[] =>
     sent.flatMap((one) => {
       const { command } = one as { command: { type: string; id: string } };
       return command.type === "resume" ? [command.id] : [];
     });
-  const half = (name: string): Recording => {
-    const recording = new Recording(name);
+  test("has the whole answer that was being written when it came, once, also when another page comes", async () => {
+    const recording = new Recording("embedded-session");
     recording.say("Half an ans", false);
-    return recording;
-  };
-
-  test("has the whole answer that was being written when it came", async () => {
-    const recording = half("embedded-session");
     const page = kernelView(recording);
     await settle();
     page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
     await settle();
     expect(answer(page.root)).toContain("Half an ans");
     expect(asked(page.sent)).toHaveLength(1);
-    page.close();
-  });
-
-  test("does not begin again because another page has come, which has the same messages", async () => {
-    const recording = half("embedded-two");
-    const page = kernelView(recording);
-    await settle();
-    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
     page.say({ ...recording.session(), command_id: "another page's" }, ...recording.frames);
     await settle();
     expect(answer(page.root).split("Half an ans")).toHaveLength(2);
