@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, fields
 
 @dataclass
 class Figures:
-    """Counts over all rounds. Everything but `rounds`, `kills` and `looks` has to be zero."""
+    """Counts over all rounds. Everything but `rounds`, `kills` and `outcomes_answered` has to be zero."""
 
     rounds: int = 0
     kills: int = 0
-    looks: int = 0
+    outcomes_answered: int = 0
     """Calls whose outcome was unknown, and for which a person said Run again or Continue."""
     approvals_lost: int = 0
     calls_run_twice: int = 0
@@ -38,30 +38,13 @@ class Figures:
         return not self.notes
 
 
-HEADINGS = {
-    "rounds": "rounds",
-    "kills": "kills",
-    "looks": "unknown outcomes answered",
-    "approvals_lost": "approvals lost",
-    "calls_run_twice": "calls run twice",
-    "ran_undecided": "calls run undecided",
-    "buttons_dead": "buttons dead",
-    "orphan_tool_calls": "orphan tool calls",
-    "events_missing": "events missing or changed",
-    "dishonest_states": "dishonest states",
-    "messages_lost": "messages lost",
-    "runs_left_open": "runs left open",
-    "interrupts_astray": "interrupts astray",
-}
-
-
 def table(suites: dict[str, Figures]) -> str:
     """A Markdown table: one row for each suite, and the sum."""
     total = Figures()
     for one in suites.values():
         total.add(one)
-    rows = [["", *HEADINGS.values()], ["---", *("---:" for _ in HEADINGS)]]
-    rows += [
-        [name, *(str(getattr(one, column)) for column in HEADINGS)] for name, one in {**suites, "all": total}.items()
-    ]
+    columns = [one.name for one in fields(Figures) if one.name != "notes"]
+    rows = [["", *(column.replace("_", " ") for column in columns)], ["---", *("---:" for _ in columns)]]
+    for name, one in {**suites, "all": total}.items():
+        rows.append([name, *(str(getattr(one, column)) for column in columns)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -241,7 +241,7 @@ async def finish(round_: PageRound) -> None:
 async def look_at_unknown(round_: PageRound, view: Any) -> None:
     for call in view["tool_calls"]:
         if call["state"] == "unknown" and call["unknown_answer"] is None:
-            round_.figures.looks += 1
+            round_.figures.outcomes_answered += 1
             async with round_.server.client(view["conversation_id"]) as client:
                 await client.send(type="tool_continue", tool_call_id=call["tool_call_id"])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.faults import checks, life
 from tests.faults.planned_model import mark_of
-from tests.faults.runtime_round import Calls, Round
+from tests.faults.runtime_driver import Calls, Round
 
 
 def check_after_kill(round_: Round, before: Calls) -> None:

@@ -17,8 +17,7 @@ from tests.faults import checks, life
 from tests.faults.figures import Figures
 from tests.faults.planned_model import PlannedModel
 from tests.faults.runtime_checks import check_after_kill, check_end, check_recovery
-from tests.faults.runtime_driver import Driver
-from tests.faults.runtime_round import MOMENTS, Calls, Round
+from tests.faults.runtime_driver import MOMENTS, Calls, Driver, Round
 
 LONG_CALL = 0.1
 """Seconds: longer than from the news that a call runs to the kill."""

@@ -21,7 +21,7 @@ from tests.faults import checks
 from tests.faults.figures import Figures
 from tests.faults.planned_model import mark_of
 from tests.faults.rounds import Round, play_all
-from tests.faults.runtime_round import MOMENTS
+from tests.faults.runtime_driver import MOMENTS
 from tests.faults.server import Client, Server
 
 

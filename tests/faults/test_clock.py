@@ -1,6 +1,7 @@
 """The clock jumps by a day, forth and back. Limits and durations are measured on the monotonic clock, which such jumps
 leave alone; the order of events is their `seq`. The clock on the wall is only ever shown."""
 
+import os
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Self
@@ -38,23 +39,16 @@ class Clock:
             monkeypatch.setattr(module, "datetime", Jumping)
 
 
-def owner_files(directory: Path) -> int:
-    return len(list(directory.glob("*-owner-*")))
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-@pytest.mark.parametrize("jumps", [(DAY, -DAY), (-DAY, DAY), (DAY, 2 * DAY)])
-async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(
-    clock: Clock, jumps: tuple[timedelta, timedelta]
-) -> None:
+async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(clock: Clock) -> None:
     with ScriptedModel([call("run_python", code="1"), call("run_python", code="2"), say("Done.")]) as model:
         one = await stage(model, approval_seconds=60)
         handle = await one.start(budget=BudgetLimits(seconds=60))
-        for number, jump in enumerate(jumps, start=1):
+        for number, jump in enumerate((DAY, -DAY), start=1):
             request = (await one.requests(number))[-1]
             clock.ahead = jump
             await one.conversation.route_decision(request.approval_id, Decision(approved=True))
@@ -88,6 +82,6 @@ async def test_a_server_that_starts_a_day_later_leaves_the_runs_of_one_that_live
     first = await Log.open(tmp_path / "log.sqlite")
     clock.ahead = DAY
     second = await Log.open(tmp_path / "log.sqlite")
-    assert owner_files(tmp_path) == 2
+    assert sum("-owner-" in name for name in os.listdir(tmp_path)) == 2  # noqa: PTH208
     await second.aclose()
     await first.aclose()

@@ -26,7 +26,7 @@ from tests.faults.server import Client, Server
 from tests.waiting import look_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel]
-Harm = Callable[[Path], None]
+Harm = Callable[[Path], object]
 AUDIT = (sys.executable, "-c", "import sys; from agent_kernel.cli import main; sys.exit(main(sys.argv[1:]))", "audit")
 
 
@@ -34,35 +34,11 @@ def wal(log: Path) -> Path:
     return log.with_name(f"{log.name}-wal")
 
 
-def remove(log: Path) -> None:
-    log.unlink()
-
-
-def move_away(log: Path) -> None:
-    log.rename(log.with_name("elsewhere"))
-
-
-def remove_wal(log: Path) -> None:
-    wal(log).unlink()
-
-
-def checkpoint(log: Path) -> None:
+def checkpoint(log: Path) -> Path:
     """Have what is in the write-ahead log be in the file too, which is no harm."""
     with closing(sqlite3.connect(log)) as sql:
         sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-
-def empty(log: Path) -> None:
-    os.truncate(log, 0)
-
-
-def cut_in_half(log: Path) -> None:
-    checkpoint(log)
-    os.truncate(log, log.stat().st_size // 2)
-
-
-def empty_wal(log: Path) -> None:
-    os.truncate(wal(log), 0)
+    return log
 
 
 def overwrite(file: Path) -> None:
@@ -72,38 +48,19 @@ def overwrite(file: Path) -> None:
         opened.write(b"\xaa" * (size - 4096))
 
 
-def overwrite_pages(log: Path) -> None:
-    checkpoint(log)
-    overwrite(log)
-
-
-def overwrite_wal(log: Path) -> None:
-    overwrite(wal(log))
-
-
-def put_a_copy_in_its_place(log: Path) -> None:
-    copy = log.with_name("copy")
-    shutil.copy(log, copy)
-    copy.replace(log)
-
-
-HARMS: list[Harm] = [
-    remove,
-    move_away,
-    remove_wal,
-    empty,
-    cut_in_half,
-    empty_wal,
-    overwrite_pages,
-    overwrite_wal,
-    put_a_copy_in_its_place,
-]
-
-QUICK = (remove,)
-"""The others are part of `make soak`."""
-
-LOSES_THE_TRAIL = (remove, move_away, remove_wal, empty, empty_wal, overwrite_wal)
-"""The others leave it in the write-ahead log, and a server that starts then finds it there."""
+HARMS: dict[str, tuple[Harm, bool]] = {
+    "remove": (Path.unlink, True),
+    "move away": (lambda log: log.rename(log.with_name("elsewhere")), True),
+    "remove wal": (lambda log: wal(log).unlink(), True),
+    "empty": (lambda log: os.truncate(log, 0), True),
+    "cut in half": (lambda log: os.truncate(checkpoint(log), log.stat().st_size // 2), False),
+    "empty wal": (lambda log: os.truncate(wal(log), 0), True),
+    "overwrite pages": (lambda log: overwrite(checkpoint(log)), False),
+    "overwrite wal": (lambda log: overwrite(wal(log)), True),
+    "put a copy in its place": (lambda log: Path(shutil.copy(log, log.with_name("copy"))).replace(log), False),
+}
+"""What is done to a log, and whether the trail is lost with it: else a server that starts then finds it in the
+write-ahead log. All but the first are part of `make soak`."""
 
 
 def audit(log: Path) -> "subprocess.CompletedProcess[str]":
@@ -114,6 +71,10 @@ def audit(log: Path) -> "subprocess.CompletedProcess[str]":
 def tracebacks(server: Server) -> str:
     told = (server.directory / "server.log").read_text(errors="replace")
     return told if "Traceback" in told else ""
+
+
+def plan_for(directory: Path) -> str:
+    return json.dumps({"steps": [1, 1], "tool": "run_python", "counter": str(directory / "counter")})
 
 
 @asynccontextmanager
@@ -161,24 +122,23 @@ async def refuses_everything(server: Server, conversation: str, approval: str, c
 
 
 @pytest.mark.parametrize(
-    "harm",
-    [pytest.param(harm, marks=() if harm in QUICK else pytest.mark.soak) for harm in HARMS],
-    ids=lambda harm: harm.__name__,
+    ("harm", "loses_the_trail"),
+    [pytest.param(*row, id=name, marks=() if name == "remove" else pytest.mark.soak) for name, row in HARMS.items()],
 )
-async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path, harm: Harm) -> None:
-    counter = tmp_path / "counter"
-    plan = {"steps": [1, 1], "tool": "run_python", "counter": str(counter)}
+async def test_nothing_is_decided_with_a_log_that_was_pulled_away(
+    tmp_path: Path, harm: Harm, loses_the_trail: bool
+) -> None:
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
-        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, client):
-            before = counter.read_text()
+        async with waiting(tmp_path / "server", model, plan_for(tmp_path)) as (server, conversation, approval, client):
+            before = (tmp_path / "counter").read_text()
             await look_until(lambda: has_head(server.log_path), "the trail's head")
             harm(server.log_path)
             said = await refuses_everything(server, conversation, approval, client)
             assert "new log starts" in said
-            assert counter.read_text() == before, "nothing ran"
+            assert (tmp_path / "counter").read_text() == before, "nothing ran"
             assert tracebacks(server) == ""
         told = audit(server.log_path)
-        if harm in LOSES_THE_TRAIL:
+        if loses_the_trail:
             assert told.returncode == 1, told.stdout
         assert "Traceback" not in told.stderr
         assert "is empty" not in told.stdout
@@ -197,9 +157,8 @@ async def has_head(log: Path) -> bool:
 
 @pytest.mark.soak
 async def test_a_log_that_is_touched_or_copied_or_put_back_goes_on_where_it_was(tmp_path: Path) -> None:
-    plan = {"steps": [1, 1], "tool": "run_python", "counter": str(tmp_path / "counter")}
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
-        async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, _):
+        async with waiting(tmp_path / "server", model, plan_for(tmp_path)) as (server, conversation, approval, _):
             for file in (server.log_path, wal(server.log_path)):
                 os.utime(file)
                 shutil.copy(file, tmp_path)

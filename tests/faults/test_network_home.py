@@ -102,34 +102,23 @@ async def names(log: Log) -> list[str]:
     )
 
 
-async def test_a_log_without_shared_memory_is_held_alone_and_read_and_written(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "alone"),
+    [(WITHOUT_SHARED_MEMORY, True), (NETWORK, True), ((), False), (None, False)],
+    ids=["without shared memory", "of other hosts too", "of this host", "on a disk"],
+)
+async def test_a_log_is_held_alone_where_its_memory_is_not_shared(
+    options: tuple[str, ...] | None, alone: bool, mount: Any, tmp_path: Path
+) -> None:
+    home = tmp_path if options is None else mount(*options)[1]
     log = await Log.open(home / LOG)
-    assert log.alone
+    assert log.alone == alone
     await add(log, "one")
-    assert await names(log) == ["one"]
-    await log.aclose()
-    log = await Log.open(home / LOG)
-    assert await names(log) == ["one"]
-    await log.aclose()
+    other = log if alone else await Log.open(home / LOG)
+    assert await names(other) == ["one"]
+    for opened in {log, other}:
+        await opened.aclose()
     assert not [name for name in os.listdir(home) if "-owner-" in name]  # noqa: PTH208
-
-
-async def test_where_other_hosts_may_have_the_file_it_is_held_alone_too(mount: Any) -> None:
-    _, home = mount(*NETWORK)
-    log = await Log.open(home / LOG)
-    assert log.alone
-    await log.aclose()
-
-
-async def test_a_log_on_a_disk_or_on_a_mount_of_this_host_is_shared(tmp_path: Path, mount: Any) -> None:
-    _, home = mount()
-    for directory in (tmp_path, home):
-        one, other = [await Log.open(directory / LOG) for _ in range(2)]
-        assert not one.alone
-        await add(one, "one")
-        assert await names(other) == ["one"]
-        await one.aclose()
-        await other.aclose()
 
 
 async def test_a_second_process_is_told_who_has_the_log_and_gets_it_once_the_first_is_killed(
