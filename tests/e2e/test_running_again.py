@@ -42,8 +42,13 @@ def test_run_all_three_times_leaves_one_run_which_moves_with_its_cell_and_ends_w
     expect(notebook.cards()).to_have_count(0)
     notebook.command("notebook:paste-cell-below")
     notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:copy-cell")
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("Once.")
+    notebook.command("notebook:paste-cell-below")  # as it was before the run had ended
+    expect(notebook.record()).to_have_count(2)
+    notebook.command("notebook:delete-cell")
+    expect(notebook.record()).to_have_count(1)
     notebook.run(1)
     assert notebook.text(1) == "2"
 
@@ -58,7 +63,7 @@ def test_run_all_three_times_leaves_one_run_which_moves_with_its_cell_and_ends_w
     wait_for_statuses(lab, "All of it.", ["cancelled", "cancelled", "complete", "cancelled"])
 
 
-def test_a_run_whose_output_is_gone_is_answered_from_the_queued_one_and_is_in_its_cell_after_a_reload(
+def test_a_run_whose_output_was_cleared_is_shown_again_and_is_in_its_cell_after_a_reload(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     first, second = (call("run_python", code=f"print('plotted {time}')") for time in ("once", "twice"))
@@ -66,12 +71,11 @@ def test_a_run_whose_output_is_gone_is_answered_from_the_queued_one_and_is_in_it
     notebook = open_notebook([LOAD, "%%agent\nPlot body mass of the penguins.", "%%agent\nNow a table."])
     notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval")
-    notebook.command("notebook:clear-cell-output")
-    expect(notebook.cards()).to_have_count(0)
+    notebook.command("notebook:clear-cell-output")  # its card is gone when that has returned
+    notebook.wait_for_state("awaiting_approval")
     notebook.run(2)
     ahead = notebook.page.locator("[data-role=ahead]")
     expect(ahead).to_contain_text("Behind Plot body mass of the penguins, which waits for you.")
-    ahead.get_by_role("button", name="Show here", exact=True).click()
     notebook.press("Approve")
     notebook.wait_for_state("awaiting_approval", card=1)
 

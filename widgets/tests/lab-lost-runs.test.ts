@@ -1,8 +1,13 @@
 import { expect, it } from "vitest";
+import { putRun, rememberRuns } from "../lab/src/documents";
 import type { ListedRun } from "../lab/src/listedRuns";
 import { indexOf, showAgain, showsLostRuns } from "../lab/src/lostRuns";
+import { reportRemoved } from "../lab/src/removedCells";
 
 type Parts = Parameters<typeof showsLostRuns>;
+type Output = Record<string, unknown>;
+type Panels = [Panel, Panel, Panel, Panel];
+type Panel = ReturnType<typeof panel>;
 
 const RUN = { run_id: "run_1", notebook: "a.ipynb", kernel_id: "k1", cell_id: "c", shown: false } as ListedRun;
 const OUTPUT = {
@@ -14,6 +19,8 @@ const OUTPUT = {
   metadata: { agent_kernel_open_run: "run_1" },
 };
 
+const LIVE = { output_type: "display_data", data: { "application/vnd.agent-kernel.run+json": { run_id: "run_1" } } };
+
 function signal<T>() {
   const slots: ((sender: null, value: T) => void)[] = [];
   return {
@@ -23,32 +30,68 @@ function signal<T>() {
 }
 
 /** As a file has it that was not saved since the run began. */
-function cell(outputs: unknown[] = []) {
-  const list = Object.assign(outputs, {
-    add: (output: unknown) => outputs.push(output),
-    toJSON: () => [...outputs],
-    fromJSON: (all: unknown[]) => outputs.splice(0, outputs.length, ...all),
-  });
-  return { model: { id: "c", type: "code", outputs: list, executionState: "idle" } };
+function cell(all: Output[] = []) {
+  const [changed, stateChanged] = [signal<{ newValues: Output[] }>(), signal<{ name: string }>()];
+  const fromJSON = (next: Output[]) => {
+    all = [...next];
+    changed.emit({ newValues: all });
+  };
+  const outputs = {
+    changed,
+    fromJSON,
+    add: (output: Output) => fromJSON([...all, output]),
+    clear: () => fromJSON([]),
+    get: (index: number) => all[index],
+    set: (index: number, output: Output) => fromJSON(all.with(index, output)),
+    toJSON: () => all,
+    get length() {
+      return all.length;
+    },
+  };
+  const sharedModel = { getOutputs: () => all };
+  const model = { id: "c", type: "code", outputs, sharedModel, stateChanged, executionState: "idle" };
+  const turns = (state: string) => {
+    model.executionState = state;
+    stateChanged.emit({ name: "executionState" });
+  };
+  return { model, turns };
 }
 
-function panel(localPath = "a.ipynb", kernel = "k1") {
+function panel({ path = "a.ipynb", kernel = "k1", outputs = [] as Output[] } = {}) {
+  const widgets = [cell(outputs)];
+  const cells = Object.assign([widgets[0]!.model], { changed: signal<{ newValues: unknown[] }>() });
+  const model = { readOnly: false, cells };
+  rememberRuns(model as unknown as Parameters<typeof rememberRuns>[0]);
+  /** Has another cell in its place, as one that was loaded, undone or given another type. */
+  const replaces = (next = cell()) => {
+    widgets[0] = next;
+    cells[0] = next.model;
+    cells.changed.emit({ newValues: [next.model] });
+  };
   return {
-    content: { widgets: [cell()], model: { readOnly: false } },
-    context: { isReady: true, localPath },
+    content: { widgets, model },
+    context: { isReady: true, localPath: path },
     sessionContext: { session: { kernel: { id: kernel } } },
+    replaces,
   };
 }
 
 /** A page with these notebooks, and what the server lists in it. */
-function page(...panels: ReturnType<typeof panel>[]) {
+function page(...panels: Panel[]) {
   const [listed, executions] = [signal<readonly ListedRun[]>(), signal<{ cell: ReturnType<typeof cell> }>()];
   const tracker = { forEach: (each: (one: unknown) => void) => panels.forEach(each) };
   showsLostRuns(...([tracker, { listed }, executions] as unknown as Parts));
-  return { list: (...runs: ListedRun[]) => listed.emit(runs), executes: executions.emit };
+  /** As JupyterLab runs a cell: the outputs go, and it is running until its kernel has done it. */
+  const runs = (one: Panel) => {
+    executions.emit({ cell: cellOf(one) });
+    cellOf(one).model.outputs.clear();
+    cellOf(one).turns("running");
+  };
+  return { list: (...open: ListedRun[]) => listed.emit(open), runs };
 }
 
-const outputs = (one: ReturnType<typeof panel>): unknown[] => [...one.content.widgets[0]!.model.outputs];
+const cellOf = (one: Panel) => one.content.widgets[0]!;
+const outputs = (one: Panel): unknown[] => [...cellOf(one).model.outputs.toJSON()];
 
 it("shows a run again after a reload, marked for the server, and once more when the file is loaded again", () => {
   const one = panel();
@@ -57,7 +100,7 @@ it("shows a run again after a reload, marked for the server, and once more when 
   list(RUN);
   list(RUN);
   expect(outputs(one)).toEqual([OUTPUT]);
-  one.content.widgets = [cell()];
+  one.replaces();
   list(RUN);
   expect(outputs(one)).toEqual([OUTPUT]);
 });
@@ -67,11 +110,8 @@ const PRINTED = { output_type: "display_data", data: {}, metadata: { agent_kerne
 const OWN = { output_type: "stream", name: "stdout", text: "mine" };
 
 it("shows a run again in place of what an earlier run of its cell has left in the file, once no other page shows it", () => {
-  const [one, own, same] = [panel(), panel(), panel()];
-  one.content.widgets = [cell([RECORD, PRINTED])];
-  own.content.widgets = [cell([OWN])];
   const retried = { ...RECORD, data: { "text/html": '<div data-agent-record="run_1">Stopped.</div>' } };
-  same.content.widgets = [cell([retried])];
+  const [one, own, same] = [[RECORD, PRINTED], [OWN], [retried]].map((outputs) => panel({ outputs })) as Panels;
   const { list } = page(one, own, same);
   list({ ...RUN, shown: true });
   expect(outputs(one)).toEqual([RECORD, PRINTED]);
@@ -80,22 +120,63 @@ it("shows a run again in place of what an earlier run of its cell has left in th
 });
 
 it("shows a run where a person asks for it, below outputs of the person's own, and once", () => {
-  const one = panel();
-  one.content.widgets = [cell([OWN, RECORD])];
+  const one = panel({ outputs: [OWN, RECORD] });
   const shows = (): boolean => showAgain(one as unknown as Parameters<typeof showAgain>[0], 0, "run_1");
   expect([shows(), shows()]).toEqual([true, false]);
   expect(outputs(one)).toEqual([OWN, OUTPUT]);
 });
 
-it("leaves a cell empty that was cleared", () => {
-  const [drawn, ran, saved] = [panel(), panel(), panel()];
-  saved.content.widgets = [cell(["a record"])];
-  const { list, executes } = page(drawn, ran, saved);
-  executes({ cell: ran.content.widgets[0]! });
+it("shows an open run again where its outputs were cleared, below the cell's own, also while it is shown elsewhere", () => {
+  const [cleared, held, code, retyped] = [panel(), panel(), panel(), panel()] as Panels;
+  const { list, runs } = page(cleared, held, code, retyped);
+  for (const one of [cleared, held, code, retyped]) {
+    runs(one);
+    cellOf(one).model.outputs.add(LIVE);
+    if (one !== held) cellOf(one).turns("idle");
+    cellOf(one).model.outputs.clear();
+  }
+  cellOf(code).model.outputs.add(OWN);
+  retyped.replaces();
+  list({ ...RUN, shown: true });
+  list({ ...RUN, shown: true });
+  expect([cleared, held, code, retyped].map(outputs)).toEqual([[OUTPUT], [OUTPUT], [OWN, OUTPUT], [OUTPUT]]);
+});
+
+it("shows no run that makes room for the cell's next one, though it is still listed", () => {
+  const one = panel({ outputs: [LIVE] });
+  const { list, runs } = page(one);
+  runs(one);
   list(RUN);
-  for (const one of [drawn, ran, saved]) one.content.widgets[0]!.model.outputs.length = 0;
+  expect(outputs(one)).toEqual([]);
+  cellOf(one).turns("idle");
   list(RUN);
-  expect([drawn, ran, saved].flatMap(outputs)).toEqual([]);
+  expect(outputs(one)).toEqual([]);
+});
+
+it("tells the kernel of a cell that is gone, and no more where it came back before the next cell ran", async () => {
+  const cells = Object.assign([{ id: "a" }, { id: "b" }], { changed: signal<null>() });
+  const model = { cells, deletedCells: [] as string[], isDisposed: false };
+  reportRemoved(model as unknown as Parameters<typeof reportRemoved>[0]);
+  const becomes = async (...ids: string[]): Promise<string[]> => {
+    cells.splice(0, Infinity, ...ids.map((id) => ({ id })));
+    cells.changed.emit(null);
+    await Promise.resolve();
+    return [...model.deletedCells];
+  };
+  expect([await becomes("a"), await becomes("a", "b"), await becomes("b")]).toEqual([["b"], [], ["a"]]);
+});
+
+it("puts the record where a run was cleared before its end, and leaves a cell empty that was cleared after it", () => {
+  const [one, other] = [panel({ outputs: [LIVE] }), panel()];
+  const record = { ...RECORD, data: { "text/html": '<div data-agent-record="run_1">It is 42.</div>' } };
+  const ask = { type: "put" as const, run_id: "run_1", outputs: [record, PRINTED], elsewhere: record };
+  const puts = (of: typeof one): unknown => putRun(of as unknown as Parameters<typeof putRun>[0], ask).success;
+  cellOf(one).model.outputs.clear();
+  expect([puts(one), puts(other)]).toEqual([true, false]);
+  expect([one, other].map(outputs)).toEqual([[record, PRINTED], []]);
+  cellOf(one).model.outputs.clear();
+  expect(puts(one)).toBe(false);
+  expect(outputs(one)).toEqual([]);
 });
 
 it("changes no notebook that is read-only, nor one whose run another page shows, until that is gone", () => {
@@ -111,7 +192,10 @@ it("changes no notebook that is read-only, nor one whose run another page shows,
 it("knows the notebook of a run from its copies, and that of a run without one by the kernel", () => {
   const index = (one: unknown, fields: Partial<ListedRun> = {}): number =>
     indexOf(one as Parameters<typeof indexOf>[0], { ...RUN, ...fields });
-  expect([index(panel()), index(panel("a-Copy1.ipynb")), index(panel(), { cell_id: "d" })]).toEqual([0, -1, -1]);
+  expect([index(panel()), index(panel({ path: "a-Copy1.ipynb" })), index(panel(), { cell_id: "d" })]).toEqual([
+    0, -1, -1,
+  ]);
   const nowhere = { notebook: null };
-  expect([index(panel("b.ipynb"), nowhere), index(panel("b.ipynb", "k2"), nowhere)]).toEqual([0, -1]);
+  const [moved, strange] = [panel({ path: "b.ipynb" }), panel({ path: "b.ipynb", kernel: "k2" })];
+  expect([index(moved, nowhere), index(strange, nowhere)]).toEqual([0, -1]);
 });

@@ -1,8 +1,8 @@
 /** Puts how a run stands, or its record, into the document of a notebook: so it is what is saved, whoever saves it. */
 import type { YCodeCell } from "@jupyter/ydoc";
-import type { ICodeCellModel } from "@jupyterlab/cells";
+import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import type { IOutput } from "@jupyterlab/nbformat";
-import type { NotebookPanel } from "@jupyterlab/notebook";
+import type { INotebookModel, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { PutRun } from "../../src/protocol";
 import type { Answer } from "./cells";
 
@@ -13,6 +13,48 @@ export const OPEN_RUN = "agent_kernel_open_run";
 /** In an output's metadata: of the results of a run. */
 const RESULT = "agent_kernel";
 const RECORD = /^.{0,200}data-agent-record="([^"]*)"/s;
+
+/** By notebook and the id of a cell: the open runs that the cell has shown since it last ran. They are the cell's also when
+ * its outputs were cleared. */
+const shownBy = new WeakMap<INotebookModel, Map<string, Set<string>>>();
+
+/** Watches all notebooks in the page. */
+export function remembersRuns(tracker: INotebookTracker): void {
+  tracker.widgetAdded.connect((_, panel) => {
+    void panel.context.ready.then(() => {
+      if (!panel.isDisposed && panel.content.model !== null) rememberRuns(panel.content.model);
+    });
+  });
+}
+
+export function rememberRuns(model: INotebookModel): void {
+  const shown = new Map<string, Set<string>>();
+  shownBy.set(model, shown);
+  const watch = (cell: ICellModel): void => {
+    if (!isCode(cell)) return;
+    const { id, outputs } = cell;
+    const note = (output: { readonly data: unknown }): void => {
+      const runId = liveRun(output);
+      if (runId !== null) shown.set(id, (shown.get(id) ?? new Set()).add(runId));
+    };
+    for (let index = 0; index < outputs.length; index++) note(outputs.get(index));
+    outputs.changed.connect((_, { newValues }) => newValues.forEach(note));
+    cell.stateChanged.connect((_, { name }) => {
+      if (name === "executionState" && cell.executionState === "running") shown.delete(id);
+    });
+  };
+  for (const cell of model.cells) watch(cell);
+  model.cells.changed.connect((_, { newValues }) => newValues.forEach(watch));
+}
+
+/** Whether a cell has shown a run that is open, and has not run again since. */
+export function hasShown({ content }: NotebookPanel, cellId: string, runId: string): boolean {
+  return (content.model !== null && shownBy.get(content.model)?.get(cellId)?.has(runId)) ?? false;
+}
+
+function forget({ content }: NotebookPanel, cellId: string, runId: string): void {
+  if (content.model !== null) shownBy.get(content.model)?.get(cellId)?.delete(runId);
+}
 
 /** The runs that outputs show which are no records yet. */
 export function shownRuns({ content }: NotebookPanel): string[] {
@@ -32,16 +74,28 @@ export function isOfOtherRun(output: IOutput, runId: string): boolean {
   return typeof run === "string" && run !== runId;
 }
 
-export function putRun({ content }: NotebookPanel, { run_id: runId, outputs, elsewhere }: PutRun): Answer {
+export function putRun(panel: NotebookPanel, { run_id: runId, outputs, elsewhere }: PutRun): Answer {
   const [first, ...results] = outputs as unknown as IOutput[];
+  if (first === undefined) return { success: false };
+  const cells = codeCells(panel.content.model?.cells ?? []);
   let found = false;
-  for (const cell of codeCells(content.model?.cells ?? [])) {
+  for (const cell of cells) {
     cell.sharedModel.getOutputs().forEach((output, index) => {
-      if (first === undefined || !isOfRun(output, runId)) return;
+      if (!isOfRun(output, runId)) return;
       put(cell, index, found ? (elsewhere as unknown as IOutput) : first);
       if (!found) addMissing(cell, results);
       found = true;
     });
+  }
+  for (const cell of cells.filter(({ id }) => hasShown(panel, id, runId))) {
+    if (!found) {
+      // Its outputs were cleared while the run went on.
+      cell.outputs.add(first);
+      addMissing(cell, results);
+      found = true;
+    }
+    // What is cleared after the end stays cleared.
+    if (liveRun(first) === null) forget(panel, cell.id, runId);
   }
   return { success: found };
 }
@@ -86,5 +140,9 @@ function dataOf(output: unknown): Readonly<Record<string, unknown>> {
 }
 
 function codeCells(models: Iterable<{ readonly type: string }>): ICodeCellModel[] {
-  return [...models].filter((model): model is ICodeCellModel => model.type === "code");
+  return [...models].filter(isCode);
+}
+
+function isCode(model: { readonly type: string }): model is ICodeCellModel {
+  return model.type === "code";
 }

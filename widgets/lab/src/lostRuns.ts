@@ -1,8 +1,8 @@
 /** Finds the cells of runs in a notebook, and shows there again what is open and lost its output. */
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import type { INotebookTracker, NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
-import { isOfOtherRun, isOfRun, OPEN_RUN, RUN_VIEW } from "./documents";
-import type { RunPlace } from "./listedRuns";
+import { hasShown, isOfOtherRun, isOfRun, OPEN_RUN, RUN_VIEW } from "./documents";
+import type { ListedRun, RunPlace } from "./listedRuns";
 import type { OpenRuns } from "./openRuns";
 
 const GOING_ON = "Agent run: going on. Its cards are shown where the notebook’s server is.";
@@ -23,42 +23,50 @@ export function indexOf(panel: NotebookPanel, run: RunPlace): number {
   return panel.content.widgets.findIndex((cell) => cell.model.id === run.cell_id);
 }
 
-/** Has the cells of open runs show them that no page shows: those of a page that was loaded again before it was saved. The
- * record of an earlier run, which the file has, makes room, as it did when the cell ran again. `executions` tells of the cells that are run here. */
+/** Has the cells of open runs show them: those whose outputs were cleared, and those that no page shows, as of a page that was
+ * loaded again before it was saved. The record of an earlier run, which the file has, makes room, as it did when the cell
+ * ran again. `executions` tells of the cells that are run here. */
 export function showsLostRuns(
   tracker: INotebookTracker,
   runs: Pick<OpenRuns, "listed">,
   executions: typeof NotebookActions.executionScheduled,
 ): void {
-  // They have shown something, and may have been cleared since. A notebook that is loaded again has other models.
-  const known = new WeakSet<ICellModel>();
-  executions.connect((_, { cell }) => known.add(cell.model));
+  // What they ran before may still be listed. A notebook that is loaded again has other models.
+  const ran = new WeakSet<ICellModel>();
+  executions.connect((_, { cell }) => ran.add(cell.model));
   runs.listed.connect((_, open) =>
     tracker.forEach((panel) => {
       if (!panel.context.isReady) return;
       for (const run of open) {
         const index = indexOf(panel, run);
         const model = panel.content.widgets[index]?.model;
-        if (model === undefined || known.has(model)) continue;
-        const outputs = (model as Partial<ICodeCellModel>).outputs?.toJSON() ?? [];
-        const isOlder = outputs.every((output) => isOfOtherRun(output, run.run_id));
-        if (!isOlder || (!run.shown && showAgain(panel, index, run.run_id))) known.add(model);
+        if (model === undefined) continue;
+        if (hasShown(panel, model.id, run.run_id) || (!run.shown && !ran.has(model) && isOlder(model, run)))
+          showAgain(panel, index, run.run_id);
       }
     }),
   );
 }
 
+/** Whether a cell has nothing but what earlier runs have left. */
+function isOlder(model: ICellModel, { run_id: runId }: ListedRun): boolean {
+  const outputs = (model as Partial<ICodeCellModel>).outputs?.toJSON() ?? [];
+  return outputs.every((output) => isOfOtherRun(output, runId));
+}
+
 /** Shows a run in its cell, in place of what earlier ones have left there. False where it can't, or the run is shown. */
-export function showAgain({ content }: NotebookPanel, index: number, runId: string): boolean {
-  const cell = content.widgets[index]?.model as Partial<ICodeCellModel> | undefined;
-  // A cell that runs now has its own output in a moment.
-  if (content.model?.readOnly !== false || cell?.outputs === undefined || cell.executionState === "running")
-    return false;
+export function showAgain(panel: NotebookPanel, index: number, runId: string): boolean {
+  const { model, widgets } = panel.content;
+  const cell = widgets[index]?.model as (ICellModel & Partial<ICodeCellModel>) | undefined;
+  if (model?.readOnly !== false || cell?.outputs === undefined) return false;
+  const isCleared = hasShown(panel, cell.id, runId);
+  // Else a cell that runs has its own output in a moment.
+  if (cell.executionState === "running" && !isCleared) return false;
   const outputs = cell.outputs.toJSON();
   if (outputs.some((output) => isOfRun(output, runId))) return false;
   const data = { [RUN_VIEW]: { run_id: runId }, "text/plain": GOING_ON };
   const shown = { output_type: "display_data", data, metadata: { [OPEN_RUN]: runId } };
-  const kept = outputs.filter((output) => !isOfOtherRun(output, runId));
+  const kept = outputs.filter((output) => isCleared || !isOfOtherRun(output, runId));
   if (kept.length < outputs.length) cell.outputs.fromJSON(kept);
   cell.outputs.add(shown);
   return true;

@@ -1,6 +1,6 @@
 /** The page's connection to the server: it says which notebooks are open here, and answers what is asked of them. */
 import { URLExt } from "@jupyterlab/coreutils";
-import type { INotebookCellExecutor, INotebookModel, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { INotebookCellExecutor, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { Signal } from "@lumino/signaling";
@@ -11,6 +11,9 @@ import { putRun, shownRuns } from "./documents";
 const TRY_EVERY_MS = 1_000;
 const MOST_SHOWN = 500;
 const TRY_AT_MOST_EVERY_MS = 60_000;
+
+/** An output shows a run that has ended, as where a cell was pasted after that: the server has its record. */
+export const endedShown = new Signal<object, void>({});
 
 /** A run has begun of which no kernel tells this page: that of an agent outside. */
 export const runsBegan = new Signal<object, void>({});
@@ -37,6 +40,7 @@ export class OpenNotebooks {
       if (!document.hidden) this.say(true);
     });
     window.addEventListener("focus", () => this.say(true));
+    endedShown.connect(() => this.say(true));
   }
 
   private watch(panel: NotebookPanel): void {
@@ -110,35 +114,4 @@ export class OpenNotebooks {
     }
     this.socket?.send(JSON.stringify({ type: "answer", request_id, ...answer }));
   }
-}
-
-/** Watches all notebooks in the page. */
-export function reportsRemoved(tracker: INotebookTracker): void {
-  tracker.widgetAdded.connect((_, panel) => {
-    void panel.context.ready.then(() => {
-      if (!panel.isDisposed && panel.content.model !== null) reportRemoved(panel.content.model);
-    });
-  });
-}
-
-function reportRemoved(model: INotebookModel): void {
-  let known = idsOf(model);
-  let due = false;
-  model.cells.changed.connect(() => {
-    if (due) return;
-    due = true;
-    // A cell that is moved is taken out and put in again.
-    queueMicrotask(() => {
-      due = false;
-      if (model.isDisposed) return;
-      const now = idsOf(model);
-      const gone = [...known].filter((id) => !now.has(id) && !model.deletedCells.includes(id));
-      model.deletedCells.push(...gone);
-      known = now;
-    });
-  });
-}
-
-function idsOf(model: INotebookModel): ReadonlySet<string> {
-  return new Set(Array.from(model.cells, (cell) => cell.id));
 }

@@ -14,6 +14,7 @@ import { watchDrawn } from "./drawnCells";
 import { actions, button } from "./elements";
 import type { ListedRun } from "./listedRuns";
 import { listRuns } from "./openRuns";
+import { endedShown } from "./pages";
 
 /** Before widgets, whose rank is -10. */
 const RANK = -20;
@@ -61,6 +62,7 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
       const run = panel === null || runId === null ? null : await this.find(runId, "text/html" in model.data, panel);
       if (attempt !== this.attempt) return;
       if (panel === null || run === null) return this.showOther(model, panel);
+      if (run.ended_at != null) endedShown.emit();
       const unmount = await showRun(this.node, run, notebookWidgets(run.run_id, panel));
       if (attempt === this.attempt) this.unmount = unmount;
       else unmount();
