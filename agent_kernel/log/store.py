@@ -208,7 +208,8 @@ class Log:
             afters = [self._failed(unit, error) for unit in units]
         with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_do_all, afters)
-        self._update_head()  # no result waits for it
+        if not self._queued:  # what is queued updates it
+            self._update_head()  # no result waits for it
 
     def _do(self, unit: Unit) -> list[After]:
         """Do one unit. What it raises rolls back this unit and no other; it is raised again if SQLite rolled back the

@@ -112,7 +112,8 @@ class TextReader:
 
 def _begun(text: str, tag: str) -> int:
     """How many characters at the end of a text may be the beginning of a tag."""
-    return next((size for size in range(len(tag) - 1, 0, -1) if text.endswith(tag[:size])), 0)
+    at = text.rfind(tag[0])  # which a tag has but once
+    return len(text) - at if at >= 0 and tag.startswith(text[at:]) else 0
 
 
 def _ends_thought(before: str, after: str) -> bool:

@@ -470,7 +470,7 @@ class Conversation:
 
     async def progress(self, run_id: str) -> RunProgress:
         """The progress of an open run of this conversation. Raises `UnknownRun`."""
-        return await self._log.read_apart(lambda sql: read_progress(sql, self.row.number, run_id))
+        return await self._log.read(lambda sql: read_progress(sql, self.row.number, run_id))
 
     async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
         """The active run, if this call is one of its."""
