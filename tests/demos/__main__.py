@@ -1,12 +1,11 @@
 """Makes demos again: `python -m tests.demos NAME ...` records the notebook, plays the recording, and saves the outputs.
 
-The quickstart has no script: its recording is a part of the package, `agent_kernel/models/recordings/demo.jsonl`.
+The quickstart is not recorded: its recording is a part of the package, `agent_kernel/models/recordings/demo.jsonl`.
 """
 
 import argparse
 
-from tests.demos.run import record, run_notebook, save
-from tests.demos.stories import NAMES, script_of
+from tests.demos.run import NAMES, record, run_notebook, save
 
 ALL = ("quickstart", *NAMES)
 
@@ -16,7 +15,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=ALL, metavar="NAME", help=f"{', '.join(ALL)}; default: all")
     for name in parser.parse_args().names:
         if name in NAMES:
-            record(name, script_of(name).title)
+            record(name)
         save(name, run_notebook(name))
 
 

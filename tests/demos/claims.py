@@ -1,11 +1,12 @@
 """Compares an answer with the data that it speaks of."""
 
+import itertools
 import re
 
 import nbformat
 
-from tests.demos.run import NOTEBOOKS
-from tests.demos.script import Script, Turn
+from agent_kernel.models.recordings.format import Turn, load
+from tests.demos.run import NOTEBOOKS, RECORDINGS
 
 _NUMBER = re.compile(
     r"\d|`|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|twice|thirds?)\b", re.IGNORECASE
@@ -18,14 +19,15 @@ def notebook_prose(name: str) -> str:
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def answers(script: Script) -> list[Turn]:
-    """The last turn of each story, in order."""
-    return [story.turns[-1] for story in script.stories]
+def stories(name: str) -> list[list[Turn]]:
+    """The turns of a notebook's recording by prompt."""
+    turns = [placed.turn for placed in load(RECORDINGS / f"{name}.jsonl").turns]
+    return [list(story) for _, story in itertools.groupby(turns, key=lambda turn: turn.prompt)]
 
 
-def turns(script: Script, story: int) -> list[Turn]:
-    """The turns of a story, in order."""
-    return list(script.stories[story].turns)
+def answers(name: str) -> list[str]:
+    """What is said last to each prompt, in order."""
+    return [story[-1].answer.content for story in stories(name)]
 
 
 def check_claims(text: str, *phrases: str) -> None:

@@ -1,20 +1,28 @@
 """Runs a demo notebook in a real kernel, as somebody without a key does, records it, and saves it with its outputs."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 
-from agent_kernel.models.recordings.format import DecisionLine, Header, dumped, load
+from agent_kernel.models.recordings.asked import Question
+from agent_kernel.models.recordings.format import Asked, DecisionLine, Settings, Turn, dumped, load
+from agent_kernel.models.recordings.player import RecordedModel, outcome
+from agent_kernel.notebook.hosts.discovery import host_for
+from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.version import __version__
-from tests.demos.script import NOTICE
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
 RECORDINGS = NOTEBOOKS / "recordings"
+NAMES = sorted(path.stem for path in RECORDINGS.glob("*.jsonl"))
+"""The notebooks that have a recording of their own."""
 CELL_SECONDS = 300
 SETTINGS = ("OPENAI_", "ANTHROPIC_", "AGENT_KERNEL_", "JPY_")
 """What would lead the kernel to a model or to a server."""
@@ -45,24 +53,43 @@ def run_notebook(
     return notebook
 
 
-def record(name: str, title: str) -> None:
-    """Make the recording of a notebook again, with its script in place of a model."""
+def record(name: str) -> None:
+    """Make the recording of a notebook again, with its answers in place of a model. A call that ends otherwise than
+    before has no answer then, and the recording fails."""
     path = RECORDINGS / f"{name}.jsonl"
-    header = Header(title=title, model="scripted", notice=NOTICE, made_with=__version__, images=True)
-    path.write_bytes(dumped(header) + b"\n")
-    try:
-        run_notebook(
-            name,
-            setup=f"__import__('importlib').import_module('tests.demos.scripted').register({name!r})",
-            variables={
-                "AGENT_KERNEL_MODEL": "scripted",
-                "AGENT_KERNEL_REPLAY": "record",
-                "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", "")))),
-            },
-        )
-    finally:
-        path.with_name(f".{path.name}.lock").unlink(missing_ok=True)
+    header = load(path).header.model_copy(update={"made_with": __version__})
+    with tempfile.TemporaryDirectory() as folder:
+        before = shutil.copy(path, folder)
+        path.write_bytes(dumped(header) + b"\n")
+        try:
+            run_notebook(
+                name,
+                setup=f"__import__('importlib').import_module('tests.demos.run').register({str(before)!r})",
+                variables={
+                    "AGENT_KERNEL_MODEL": "scripted",
+                    "AGENT_KERNEL_REPLAY": "record",
+                    "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", "")))),
+                },
+            )
+        finally:
+            path.with_name(f".{path.name}.lock").unlink(missing_ok=True)
     _let_people_decide(path)
+
+
+def register(path: str) -> None:
+    """In a kernel: the model `scripted` says what a recording says, by what became of the calls alone."""
+    recording = load(Path(path))
+    turns = tuple(replace(placed, turn=_by_outcome(placed.turn)) for placed in recording.turns)
+    decisions = tuple(one.model_copy(update={"tool": None, "arguments": None}) for one in recording.decisions)
+    model = RecordedModel(replace(recording, turns=turns, decisions=decisions), name="scripted")
+    host: Any = host_for(kernel_state(), model)
+    host._models.register(model)
+
+
+def _by_outcome(turn: Turn) -> Turn:
+    """The turn as one writes it by hand."""
+    question = Question(turn.prompt, turn.step, 0, "", turn.asked, Settings(id=""))
+    return turn.model_copy(update={"after": turn.after or outcome(question), "asked": Asked()})
 
 
 def _let_people_decide(path: Path) -> None:

@@ -1,5 +1,4 @@
-"""Every demo notebook: its recording is what its script says, its prompts are recorded, and its outputs could be
-anybody's."""
+"""Every demo notebook: its prompts are recorded, and its outputs could be anybody's."""
 
 import re
 from pathlib import Path
@@ -9,9 +8,8 @@ import pytest
 
 from agent_kernel.models.recordings.asked import Reader
 from agent_kernel.models.recordings.format import load
-from tests.demos.claims import answers
-from tests.demos.run import NOTEBOOKS, RECORDINGS
-from tests.demos.stories import NAMES, script_of
+from tests.demos.claims import stories
+from tests.demos.run import NAMES, NOTEBOOKS, RECORDINGS
 
 SHOWN = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 NOT_ANYBODYS = re.compile(
@@ -22,27 +20,10 @@ NOT_ANYBODYS = re.compile(
 
 OTHERWISE = re.compile("--allow-failure|--record")
 """Options of prompts that the notebook's recording does not answer, on purpose."""
-STOPPED = {"when-things-break": {1: 2, 3: 3}}
-"""The stories, by number, that a budget stops before their answer, and how many turns they come to."""
 
 
 def notebook(name: str) -> nbformat.NotebookNode:
     return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_recording_has_what_its_script_says(name: str) -> None:
-    """Turn by turn, as far as a budget let it come."""
-    recorded = iter(load(RECORDINGS / f"{name}.jsonl").turns)
-    remedy = f"The script was changed: run `python -m tests.demos {name}`."
-    for number, story in enumerate(script_of(name).stories):
-        for turn in story.turns[: STOPPED.get(name, {}).get(number)]:
-            answer = next(recorded).turn.answer
-            assert answer.content == turn.content, remedy
-            assert [(call.name, call.arguments) for call in answer.calls] == [
-                (call.name, call.arguments) for call in turn.calls
-            ], remedy
-    assert next(recorded, None) is None, remedy
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +37,7 @@ def test_a_reader_decides_and_a_test_does_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_prompt_of_a_cell_is_recorded(name: str) -> None:
-    recorded = {one.prompt for one in script_of(name).stories}
+    recorded = {story[0].prompt for story in stories(name)}
     cells = [cell.source for cell in notebook(name).cells if cell.cell_type == "code"]
     asked = [source.partition("\n") for source in cells if source.startswith("%%agent")]
     meant = {Reader().prompt(prompt) for line, _, prompt in asked if not OTHERWISE.search(line)}
@@ -66,9 +47,9 @@ def test_each_prompt_of_a_cell_is_recorded(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_saved_notebook_has_the_answer_of_each_story(name: str) -> None:
     saved = "\n".join(_texts(output) for cell in notebook(name).cells for output in cell.get("outputs", []))
-    for number, last in enumerate(answers(script_of(name))):
-        shown = " ".join(last.content.split()) in " ".join(saved.split())
-        assert shown != (number in STOPPED.get(name, {})), last.content
+    for *_, last in stories(name):
+        if not last.answer.calls:  # a budget stopped it otherwise
+            assert " ".join(last.answer.content.split()) in " ".join(saved.split())
 
 
 @pytest.mark.parametrize("name", SHOWN)

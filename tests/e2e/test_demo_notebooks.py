@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.demos.run import NOTEBOOKS
-from tests.demos.script import Turn
-from tests.demos.stories import NAMES, script_of
+from tests.demos.claims import stories
+from tests.demos.run import NAMES, NOTEBOOKS
 from tests.e2e.lab import LabServer, NotebookPage, close_notebooks
 from tests.programs import wait_until
 
@@ -19,8 +18,6 @@ ANNOUNCED = {"fixing": ["KeyError"]}
 """Errors of cells that the texts announce."""
 MISFITS = {"replaying": 2}
 """How many records say, as announced, that the recording no longer fits."""
-UNANSWERED = {"when-things-break": {1, 3}}
-"""The stories, by number, whose answer never comes, because a budget stops them."""
 PROMPTS = "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.promptNode?.textContent ?? '')"
 
 IS_ACTIVE = "index => window.jupyterapp.shell.currentWidget.content.activeCellIndex === index"
@@ -52,9 +49,9 @@ def test_a_demo_notebook_runs_through_each_way_and_says_what_its_texts_announce(
         assert errors == ANNOUNCED.get(name, [])
         said = " ".join(" ".join(output.get("data", {}).get("text/plain", "") for output in outputs).split())
         assert said.count("The recording no longer fits") == MISFITS.get(name, 0)
-        for number, story in enumerate(script_of(name).stories):
-            if number not in UNANSWERED.get(name, set()):
-                assert words(story.turns[-1]) in said
+        for *_, last in stories(name):
+            if not last.answer.calls:  # a budget stopped it otherwise
+                assert " ".join(last.answer.content.split()) in said
     close_notebooks(page)
     lab.close_kernels()
 
@@ -80,10 +77,6 @@ def by_shift_enter(notebook: NotebookPage) -> None:
         wait_until(partial(decided_to_the_end, notebook, position), f"the end of cell {position}", 180)
         page.wait_for_function(IS_ACTIVE, arg=position + 1)
     assert decided_to_the_end(notebook), f"only {last}, which is text, has not run"
-
-
-def words(turn: Turn) -> str:
-    return " ".join(turn.content.split())
 
 
 def decided_to_the_end(notebook: NotebookPage, last: int | None = None) -> bool:
