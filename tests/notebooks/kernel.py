@@ -3,8 +3,7 @@
 import asyncio
 import queue
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,9 @@ from agent_kernel.execution.kernel_executor import outcome_of
 from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import CALL_KEY, REQUEST_TYPE, CallEnd, call_code, execute_request
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import canonical, digest
+from tests.core.record.record_examples import a_call, a_run
 
 T = TypeVar("T")
 SECONDS = 55.0
@@ -166,9 +167,14 @@ class TestKernel:
         metadata = {"cellId": cell_id, "deletedCells": list(deleted), **more}
         return self.post("execute_request", metadata, **content, allow_stdin=allow_stdin, stop_on_error=True)
 
-    def ask(self, message_type: str, **content: Any) -> dict[str, Any]:
-        """Send a request that is no cell on the channel of the cells, and wait for its reply."""
-        return self.result(self.post(message_type, **content)).reply
+    def complete(self, code: str) -> list[str]:
+        """What the tab key makes of this."""
+        reply = self.result(self.post("complete_request", code=code, cursor_pos=len(code))).reply
+        return [code[: reply["cursor_start"]] + match for match in reply["matches"]]
+
+    def run_in_subshell(self, code: str) -> Cell:
+        content = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        return self.result(self.post("execute_request", subshell=self.subshell(), code=code, **content))
 
     def run(self, code: str, **options: bool) -> Cell:
         return self.result(self.send(code, **options))
@@ -237,22 +243,37 @@ class TestKernel:
             lambda: f"an event {kind!r} among {self.events}",
         )
 
+    def announced(self, count: int = 1) -> list[str]:
+        """So many runs, each of which may be announced again: a thread does it, which the cell's end does not wait
+        for."""
+
+        def look() -> list[str]:
+            found = list(dict.fromkeys(event["run_id"] for event in self.events if event["event"] == "announce"))
+            return found if len(found) >= count else []
+
+        return self.wait(look)
+
+    def declared(self, run_id: str | None = None) -> dict[str, Any]:
+        """What a run is, the first without an id."""
+        declaration: dict[str, Any] = self.request("declare", run_id=run_id or self.announced()[0])["declaration"]
+        return declaration
+
+    def finish(self, declared: dict[str, Any], *shown: dict[str, Any], cleared: bool = False, **changes: Any) -> None:
+        """Tell the end of a run, with a call that has shown these bundles."""
+        run = a_run(**{key: declared[key] for key in ("run_id", "conversation_id", "prompt")}, **changes)
+        outputs = [OutputView(kind="display", data=data) for data in shown]
+        calls = [a_call(run_id=run.run_id, outputs=outputs).model_dump(mode="json")] if shown else []
+        result = {"run": run.model_dump(mode="json"), "text": "fine", "messages": [], "tool_calls": calls}
+        answer = self.request("finish", result=result | {"cleared": cleared})
+        assert answer["ok"], answer
+
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the kernel's executor over the control channel."""
         return self.control(REQUEST_TYPE, {"op": op, **fields})
 
     def states_around_a_request(self) -> list[str]:
-        """What a page is told of the kernel while a cell runs and a request is answered."""
-        with self.heard() as messages:
-            cell = self.send("import time; time.sleep(0.2)")
-            self.begun(cell)
-            self.request("changes")
-            self.result(cell)
-        return messages
-
-    @contextmanager
-    def heard(self) -> Iterator[list[str]]:
-        """What the kernel publishes meanwhile, in a word each: a status is told by the state and what it is of."""
+        """What a page is told of the kernel while a cell runs and a request is answered, in a word each: a status is
+        told by the state and what it is of."""
         messages: list[str] = []
 
         def listen(message: dict[str, Any]) -> None:
@@ -261,8 +282,12 @@ class TestKernel:
             messages.append(f"{message['content']['execution_state']} {of}" if kind == "status" else kind)
 
         self.listeners.append(listen)
-        yield messages
+        cell = self.send("import time; time.sleep(0.2)")
+        self.begun(cell)
+        self.request("changes")
+        self.result(cell)
         self.listeners.remove(listen)
+        return messages
 
     def control(self, message_type: str, content: dict[str, Any]) -> dict[str, Any]:
         message = self.client.session.msg(message_type, content)
@@ -291,11 +316,6 @@ class TestKernel:
         self.approve(call_id, tool_name, **arguments)
         answer = self.request("call", call=self._calls[call_id], message_id=self._message_of(call_id))
         assert answer["ok"], answer
-
-    def run_tool(self, call_id: str, tool_name: str, **arguments: Any) -> None:
-        """Run an approved call of a tool, as the server does between the user's cells."""
-        self.approve(call_id, tool_name, **arguments)
-        self.result(self.take(call_id))
 
     def _message_of(self, call_id: str) -> str:
         return self._messages.setdefault(call_id, f"{self.client.session.session}_{call_id.replace(' ', '-')}")

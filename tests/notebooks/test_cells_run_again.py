@@ -1,10 +1,11 @@
 """A cell that is run again replaces its run; one that is deleted ends it. In both hosts, with real kernels."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
+from jupyter_client.session import Session
 
 from agent_kernel.notebook.kernel.cell_requests import read_frames
 from tests.notebooks.kernel import TestKernel
@@ -12,16 +13,16 @@ from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
-SCRIPTED = (
-    "from agent_kernel.testing import ScriptedModel, call, say\n"
-    "import agent_kernel as ak, time\n"
-    "def asks(): return ScriptedModel([call('run_python', code='x = 1'), say('Never said.')])\n"
-    "def says(text): return ScriptedModel([say(text)])\n"
-    "made = []\n"
-    "def run(model, prompt='Again', **options):\n"
-    "    made.append(ak.Agent(model=model, **options).start(prompt))\n"
-    "    return made[-1]\n"
-)
+SCRIPTED = """
+from agent_kernel.testing import ScriptedModel, call, say
+import agent_kernel as ak, time
+def asks(): return ScriptedModel([call('run_python', code='x = 1'), say('Never said.')])
+def says(text): return ScriptedModel([say(text)])
+made = []
+def run(model, prompt='Again'):
+    made.append(ak.Agent(model=model).start(prompt))
+    return made[-1]
+"""
 
 
 def cancels(kernel: TestKernel, count: int) -> list[tuple[str, str]]:
@@ -34,69 +35,54 @@ def cancels(kernel: TestKernel, count: int) -> list[tuple[str, str]]:
     return kernel.wait(look)
 
 
-def announced(kernel: TestKernel, count: int) -> list[str]:
-    """So many runs, each of which may be announced again: a thread does it, which the cell's end does not wait for."""
-
-    def look() -> list[str]:
-        found = list(dict.fromkeys(event["run_id"] for event in kernel.events if event["event"] == "announce"))
-        return found if len(found) >= count else []
-
-    return kernel.wait(look)
-
-
-def declared(kernel: TestKernel, run_id: str) -> dict[str, Any]:
-    declaration: dict[str, Any] = kernel.request("declare", run_id=run_id)["declaration"]
-    return declaration
+def run_cells(served: TestKernel, *cells: tuple[str, str], **more: Any) -> None:
+    for cell_id, code in cells:
+        served.result(served.send_cell(cell_id, code, **more))
 
 
 def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel) -> None:
-    served.result(served.send_cell("a", "%agent go"))
-    served.result(served.send_cell("b", "%agent go"))
-    first, other = announced(served, 2)
-    assert declared(served, first)["stop"] is None
-    served.result(served.send_cell("a", "%agent go"))
+    run_cells(served, ("a", "%agent go"), ("b", "%agent go"))
+    first, other = served.announced(2)
+    assert served.declared(first)["stop"] is None
+    run_cells(served, ("a", "%agent go"))
     assert cancels(served, 1) == [(first, "cell_run_again")]
-    assert declared(served, first)["stop"] == "cell_run_again"
-    assert declared(served, other)["stop"] is None
+    assert served.declared(first)["stop"] == "cell_run_again"
+    assert served.declared(other)["stop"] is None
 
 
 def test_a_cell_that_the_page_has_named_is_replaced_though_its_requests_do_not_name_it(served: TestKernel) -> None:
     for _ in range(2):
         served.run("__import__('agent_kernel.notebook', fromlist=['load']).load({}, 'a', '%agent go')", silent=True)
         served.run("%agent go")
-    first, again = announced(served, 2)
+    first, again = served.announced(2)
     assert cancels(served, 1) == [(first, "cell_run_again")]
-    assert declared(served, again)["cell_id"] == "a"
+    assert served.declared(again)["cell_id"] == "a"
 
 
 def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_conversation(served: TestKernel) -> None:
-    for cell in ("a", "b", "a"):
-        served.result(served.send_cell(cell, "%agent go"))
-    served.result(served.send_cell("c", "%agent go\n%agent and on"))
-    served.result(served.send_cell("a", "%agent --new go"))
-    first, other, again, *both, new = announced(served, 6)
-    assert [declared(served, run)["replaces"] for run in (first, other, again)] == [[], [], [first]]
-    assert [declared(served, run)["replaces"] for run in (*both, new)] == [[], [], []]
+    run_cells(served, *[(cell, "%agent go") for cell in ("a", "b", "a")])
+    run_cells(served, ("c", "%agent go\n%agent and on"), ("a", "%agent --new go"))
+    first, other, again, *both, new = served.announced(6)
+    assert [served.declared(run)["replaces"] for run in (first, other, again)] == [[], [], [first]]
+    assert [served.declared(run)["replaces"] for run in (*both, new)] == [[], [], []]
 
 
 def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> None:
-    for code in ("%agent go", "%agent and on", "%agent --new go", "%agent go\n%agent and on"):
-        served.result(served.send_cell(code, code))
-    numbers = [declared(served, run)["continues"] for run in announced(served, 5)]
+    run_cells(served, ("a", "%agent go"), ("b", "%agent and on"))
+    run_cells(served, ("c", "%agent --new go"), ("d", "%agent go\n%agent and on"))
+    numbers = [served.declared(run)["continues"] for run in served.announced(5)]
     assert numbers == [None, 2, None, 4, None]  # the extension was loaded in [1]
-    again = served.send_cell("%agent go", "%agent --new go")
-    served.result(again)
-    assert declared(served, announced(served, 6)[-1])["continues"] is None
+    run_cells(served, ("a", "%agent --new go"))
+    assert served.declared(served.announced(6)[-1])["continues"] is None
 
 
 def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_continue_there(
     served: TestKernel,
 ) -> None:
-    served.result(served.send_cell("a", "%agent go"))
-    served.result(served.send_cell("b", "%agent and on"))
-    served.result(served.send_cell("b", "%agent and on\n%agent further", agentKernelNewConversation=True))
-    served.result(served.send_cell("c", "%agent last"))
-    first, second, fresh, further, last = (declared(served, run) for run in announced(served, 5))
+    run_cells(served, ("a", "%agent go"), ("b", "%agent and on"))
+    run_cells(served, ("b", "%agent and on\n%agent further"), agentKernelNewConversation=True)
+    run_cells(served, ("c", "%agent last"))
+    first, second, fresh, further, last = (served.declared(run) for run in served.announced(5))
     assert second["stop"] == "cell_run_again"
     assert first["stop"] is fresh["stop"] is None
     assert second["conversation_id"] == first["conversation_id"] != fresh["conversation_id"]
@@ -106,18 +92,17 @@ def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_
 
 
 def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:
-    served.result(served.send_cell("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"))
-    served.result(served.send_cell("b", "6 * 7"))
-    assert [declared(served, run_id)["stop"] for run_id in announced(served, 2)] == [None, None]
-    served.result(served.send_cell("a", "pass"))
+    run_cells(served, ("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"), ("b", "6 * 7"))
+    assert [served.declared(run_id)["stop"] for run_id in served.announced(2)] == [None, None]
+    run_cells(served, ("a", "pass"))
     assert len(cancels(served, 2)) == 2
 
 
 def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: TestKernel) -> None:
-    served.result(served.send_cell("a", "%agent go"))
-    served.result(served.send_cell("b", "1", deleted=["c"]))
-    assert declared(served, announced(served, 1)[0])["stop"] is None
-    served.result(served.send_cell("b", "1", deleted=["a", "b"]))
+    run_cells(served, ("a", "%agent go"))
+    run_cells(served, ("b", "1"), deleted=["c"])
+    assert served.declared()["stop"] is None
+    run_cells(served, ("b", "1"), deleted=["a", "b"])
     assert {cause for _, cause in cancels(served, 1)} == {"cell_deleted"}
 
 
@@ -129,12 +114,12 @@ def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> N
         content = {"code": "%agent go", "silent": False, "store_history": True, "user_expressions": {}}
         cell = served.result(served.post("execute_request", metadata, **content, allow_stdin=False))
         assert [kind for kind, _ in cell.outputs] == ["display_data"], cell.outputs
-    assert [declared(served, run_id)["stop"] for run_id in announced(served, 4)] == [None] * 4
+    assert [served.declared(run_id)["stop"] for run_id in served.announced(4)] == [None] * 4
 
 
 def test_a_request_ends_the_run_of_its_cell_though_the_kernel_is_busy(served: TestKernel) -> None:
     """A call of that run may be what it is busy with."""
-    served.result(served.send_cell("a", "%agent go"))
+    run_cells(served, ("a", "%agent go"))
     busy = served.send_cell("b", "import time\nprint('busy', flush=True)\ntime.sleep(60)")
     served.printed(busy, "busy")
     again = served.send_cell("a", "%agent go")
@@ -164,7 +149,7 @@ def test_a_waiting_call_is_replaced_and_the_new_run_ends_as_it_should(kernel: Te
 
 
 def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel, tmp_path: Path) -> None:
-    kernel.run(SCRIPTED + "import threading")
+    kernel.run(SCRIPTED)
     sent = tmp_path / "sent"
     wait = f"while not os.path.exists({str(sent)!r}): time.sleep(0.01)"
     failing = kernel.send(f"import os\n{wait}\ntime.sleep(1)  # they arrive\n1 / 0")
@@ -176,32 +161,9 @@ def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel
     assert kernel.value("[(r.status, r.text) for r in made]") == "[('complete', 'fine')]"
 
 
-class Signing:
-    """Only what `read_frames` uses of a session."""
-
-    def feed_identities(self, frames: Any, copy: bool) -> Any:
-        return [], frames
-
-    def unpack(self, data: bytes) -> Any:
-        return json.loads(data)
-
-    def sign(self, parts: list[bytes]) -> bytes:
-        return b"+".join(parts)
-
-
-class Frame:
-    def __init__(self, data: bytes) -> None:
-        self.bytes = data
-
-
-def frames(header: str, metadata: str, signature: bytes | None = None) -> list[Frame]:
-    parts = [header.encode(), b"{}", metadata.encode(), b"{}"]
-    return [Frame(part) for part in (b"+".join(parts) if signature is None else signature, *parts)]
-
-
-HEADER = '{"msg_type": "execute_request", "msg_id": "m"}'
-
-
 def test_a_request_that_is_not_signed_ends_no_run() -> None:
-    assert read_frames(Signing(), frames(HEADER, '{"cellId": "a"}')) is not None
-    assert read_frames(Signing(), frames(HEADER, '{"cellId": "a"}', b"forged")) is None
+    session, forger = Session(key=b"of the kernel"), Session(key=b"of nobody")
+    for sender, is_read in ((session, True), (forger, False)):
+        request = sender.msg("execute_request", metadata={"cellId": "a"})
+        frames = [zmq.Frame(part) for part in sender.serialize(request)]
+        assert (read_frames(session, frames) is not None) is is_read

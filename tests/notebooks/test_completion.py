@@ -91,19 +91,14 @@ def test_each_command_and_option_that_the_help_names_is_offered(completer: Promp
         assert {one.removeprefix("--") for one in found.texts} == named - {"[options]"}
 
 
-def complete(kernel: TestKernel, code: str) -> list[str]:
-    reply = kernel.ask("complete_request", code=code, cursor_pos=len(code))
-    return [code[: reply["cursor_start"]] + match for match in reply["matches"]]
-
-
 @pytest.mark.kernel
 @pytest.mark.slow
 def test_in_a_kernel_it_takes_the_place_of_pythons(kernel: TestKernel, tmp_path: Path) -> None:
     kernel.run("%load_ext agent_kernel\n%reload_ext agent_kernel\nimport pandas as pd")
     kernel.run("sales = pd.DataFrame({'price': [1.5]})")
-    assert complete(kernel, "%%agent\nIt's why @sal") == ["%%agent\nIt's why @sales"]
-    assert complete(kernel, "%%agent\nIt's why @sales.") == ["%%agent\nIt's why @sales.price"]
-    assert complete(kernel, "%%agent --policy pl") == ["%%agent --policy plan"]
-    assert "sales.price" in complete(kernel, "sales.pr")
+    assert kernel.complete("%%agent\nIt's why @sal") == ["%%agent\nIt's why @sales"]
+    assert kernel.complete("%%agent\nIt's why @sales.") == ["%%agent\nIt's why @sales.price"]
+    assert kernel.complete("%%agent --policy pl") == ["%%agent --policy plan"]
+    assert "sales.price" in kernel.complete("sales.pr")
     kernel.run("%unload_ext agent_kernel")
-    assert "%%agent\nIt's why @sales.price" not in complete(kernel, "%%agent\nIt's why @sal")
+    assert "%%agent\nIt's why @sales.price" not in kernel.complete("%%agent\nIt's why @sal")

@@ -50,12 +50,6 @@ def test_without_an_endpoint_the_list_says_what_to_set() -> None:
     assert "Set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL" in table(ModelsView())
 
 
-def complete(kernel: TestKernel, code: str) -> list[str]:
-    reply = kernel.ask("complete_request", code=code, cursor_pos=len(code))
-    matches: list[str] = reply["matches"]
-    return [code[: reply["cursor_start"]] + match for match in matches]
-
-
 @pytest.mark.kernel
 @pytest.mark.slow
 class TestInAKernelWithoutAServer:
@@ -66,15 +60,15 @@ class TestInAKernelWithoutAServer:
             listed = kernel.run("%agent models").streams()
             assert "The default model is qwen3:8b" in listed
             assert "qwen3:8b   yes    ?       40,960" in listed
-            assert complete(kernel, "%%agent --model qw") == ["%%agent --model qwen3:8b"]
-            assert complete(kernel, "%agent --model llava:1") == ["%agent --model llava:13b"]
+            assert kernel.complete("%%agent --model qw") == ["%%agent --model qwen3:8b"]
+            assert kernel.complete("%agent --model llava:1") == ["%agent --model llava:13b"]
         assert [asked.path for asked in server.asked] == ["/v1/models"]
 
     def test_a_silent_endpoint_does_not_hold_the_tab_key(self, start_kernel: Callable[..., TestKernel]) -> None:
         with FakeOpenAI(pages={"/v1/models": Reply(hang_after=0)}) as server:
             kernel = start_kernel(**server.environment("m"))
             kernel.run("%load_ext agent_kernel")
-            assert complete(kernel, "%agent --model de") == ["%agent --model demo"]
+            assert kernel.complete("%agent --model de") == ["%agent --model demo"]
             assert kernel.value("6 * 7") == "42"
 
     def test_a_key_and_an_address_that_a_cell_sets_are_seen_by_the_next_run(self, kernel: TestKernel) -> None:

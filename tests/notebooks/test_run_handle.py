@@ -1,7 +1,6 @@
 """What a user finds on a `Run`, an `Agent` and the package: what they may call, and no more."""
 
 import pydoc
-from typing import Any
 
 import pytest
 
@@ -9,54 +8,14 @@ import agent_kernel
 from agent_kernel.notebook.run import Run
 from tests.notebooks.kernel import TestKernel
 
-OF_A_RUN = [
-    "cancel",
-    "conversation_id",
-    "done",
-    "error",
-    "finish_reason",
-    "messages",
-    "metrics",
-    "prompt",
-    "run_id",
-    "show_here",
-    "status",
-    "text",
-    "to_cells",
-    "tool_calls",
-    "undo",
-    "usage",
-    "wait",
-]
-OF_AN_AGENT = [
-    "budget",
-    "conversation_budget",
-    "conversation_id",
-    "effort",
-    "model",
-    "policy",
-    "run",
-    "start",
-    "system",
-    "tools",
-]
-OF_THE_PACKAGE = [
-    "Agent",
-    "Budget",
-    "Policy",
-    "Run",
-    "ScriptedDecision",
-    "Tool",
-    "__version__",
-    "answer",
-    "approve",
-    "deny",
-    "edit",
-    "last_run",
-    "runs",
-    "tool",
-]
-PUBLIC = "print([name for name in dir({}) if not name.startswith('_')])"
+OF_A_RUN = (
+    "cancel conversation_id done error finish_reason messages metrics prompt run_id show_here status text to_cells "
+    "tool_calls undo usage wait"
+)
+OF_AN_AGENT = "budget conversation_budget conversation_id effort model policy run start system tools"
+OF_THE_PACKAGE = "Agent Budget Policy Run ScriptedDecision Tool __version__ answer approve deny edit last_run runs tool"
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+PUBLIC = "print(*[name for name in dir({}) if not name.startswith('_')])"
 SCRIPTED = (
     "import agent_kernel as ak\n"
     "from agent_kernel.testing import ScriptedModel, say\n"
@@ -64,31 +23,24 @@ SCRIPTED = (
 )
 
 
-def test_the_package_lists_what_a_user_may_call() -> None:
-    assert dir(agent_kernel) == OF_THE_PACKAGE
+def test_each_name_of_the_package_and_of_a_run_says_what_it_is() -> None:
+    assert " ".join(dir(agent_kernel)) == OF_THE_PACKAGE
     assert all(getattr(agent_kernel, name) is not None for name in dir(agent_kernel))
-
-
-def test_each_name_of_a_run_says_what_it_is() -> None:
-    assert [name for name in dir(Run) if not name.startswith("_")] == OF_A_RUN
-    assert [name for name in OF_A_RUN if not getattr(Run, name).__doc__] == []
+    public = [name for name in dir(Run) if not name.startswith("_")]
+    assert " ".join(public) == OF_A_RUN
+    assert [name for name in public if not getattr(Run, name).__doc__] == []
     helped = pydoc.render_doc(Run, renderer=pydoc.plaintext)
     assert "One run of an agent: a prompt, the calls that were made for it, and the answer." in helped
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_tab_on_a_run_and_on_an_agent_offers_what_a_user_may_call(kernel: TestKernel) -> None:
     kernel.run(SCRIPTED + "run = agent.run('Say it.')")
     assert kernel.run(PUBLIC.format("run")).streams() == f"{OF_A_RUN}\n"
     assert kernel.run(PUBLIC.format("agent")).streams() == f"{OF_AN_AGENT}\n"
     assert kernel.value("run") == "<Run complete: 'Say it.'>"
-    offered = kernel.ask("complete_request", code="x = run.", cursor_pos=8)
-    assert offered["matches"] == OF_A_RUN, offered
+    assert kernel.complete("x = run.") == [f"x = run.{name}" for name in OF_A_RUN.split(" ")]
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_run_is_the_same_run_however_it_is_reached(kernel: TestKernel) -> None:
     kernel.run(SCRIPTED + "first = agent.run('One.'); last = agent.run('Two.')")
     assert kernel.value("first == ak.runs()[0], last == ak.last_run(), first == last, {last: 1}[ak.last_run()]") == (
@@ -96,14 +48,10 @@ def test_a_run_is_the_same_run_however_it_is_reached(kernel: TestKernel) -> None
     )
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_an_agent_that_is_asked_in_a_subshell_works_as_elsewhere(kernel: TestKernel) -> None:
     model = "model = ScriptedModel([call('run_python', code='x = 42'), say('Done.')])"
     kernel.run(f"import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\n{model}")
-    content: dict[str, Any] = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
-    code = "run = ak.Agent(model=model, policy='allow').run('Go').wait(60)\nprint(run.status)"
-    cell = kernel.result(kernel.post("execute_request", subshell=kernel.subshell(), code=code, **content))
+    cell = kernel.run_in_subshell("run = ak.Agent(model=model, policy='allow').run('Go').wait(60)\nprint(run.status)")
     assert cell.streams() == "complete\n"
     [record] = cell.shown()
     assert "Done." in record, "in the cell that asked"

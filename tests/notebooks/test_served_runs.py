@@ -7,20 +7,13 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.protocol.views import Usage
+from tests.core.record.record_examples import a_run
 from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
-from tests.notebooks.test_cells_run_again import announced
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
-
-
-def end(declaration: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    run = {"run_id": declaration["run_id"], "conversation_id": declaration["conversation_id"]}
-    run |= {"prompt": declaration["prompt"], "status": "complete", "model": "m", "recorded": False}
-    run |= {"policy": {"mode": "ask"}, "usage": {"total_tokens": 7}, "budget": {}, "started_at": "2026-01-01T00:00:00Z"}
-    run |= {"ended_at": "2026-01-01T00:00:01Z", **changes}
-    return {"run": run, "text": "fine", "messages": [], "tool_calls": []}
 
 
 def replaced(served: TestKernel, cell: str) -> list[dict[str, Any]]:
@@ -37,10 +30,9 @@ def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None
     cell = served.run("%%agent --model m1 --policy plan\nLook at `df`.")
     (shown,) = (content for kind, content in cell.outputs if kind == "display_data")
     assert "application/vnd.jupyter.widget-view+json" in shown["data"]
-    announced = served.event("announce")
-    declared = served.request("declare", run_id=announced["run_id"])["declaration"]
+    declared = served.declared()
     assert (declared["prompt"], declared["model"], declared["policy"]) == ("Look at `df`.", "m1", "plan")
-    assert declared["conversation_id"] == announced["conversation_id"]
+    assert declared["conversation_id"] == served.event("announce")["conversation_id"]
     assert "run_python" in [tool["name"] for tool in declared["tools"]]
     assert shown["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] == declared["widget_model_id"]
     assert served.value("ak.last_run().status") == "'running'"
@@ -56,10 +48,12 @@ def test_a_run_that_can_not_be_declared_says_why_and_is_not_announced(served: Te
 def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
     cell = served.send("%agent go")
     served.result(cell)
-    declared = served.request("declare", run_id=served.event("announce")["run_id"])["declaration"]
-    assert served.request("state", run=end(declared, status="running", ended_at=None)["run"])["ok"]
+    declared = served.declared()
+    ids = {name: declared[name] for name in ("run_id", "conversation_id")}
+    now = a_run(**ids, status="running", ended_at=None, usage=Usage(total_tokens=7))
+    assert served.request("state", run=now.model_dump(mode="json"))["ok"]
     assert served.value("ak.last_run().usage.total_tokens") == "7"
-    assert served.request("finish", result=end(declared))["ok"]
+    served.finish(declared)
     updates = replaced(served, cell)
     assert updates[0]["transient"]["display_id"] == declared["run_id"]
     assert set(updates[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
@@ -70,11 +64,9 @@ def test_a_run_that_fails_when_the_next_one_has_started_leaves_its_record_at_onc
     first, second = (served.send(f"%agent {prompt}") for prompt in ("one", "two"))
     for cell in (first, second):
         served.result(cell)
-    ids = announced(served, 2)
     failed = {"status": "error", "error": {"code": "LLM_ERROR", "message": "The model is not well."}}
-    for run_id in ids:
-        declared = served.request("declare", run_id=run_id)["declaration"]
-        assert served.request("finish", result=end(declared, **failed))["ok"]
+    for run_id in served.announced(2):
+        served.finish(served.declared(run_id), **failed)
     [record] = replaced(served, first)
     assert "The model is not well." in record["data"]["text/plain"]
     served.run("None")
@@ -143,8 +135,7 @@ def test_a_page_loads_the_agent_in_a_new_kernel_with_its_settings(
 ) -> None:
     kernel = start_kernel(**SERVED)
     load = '__import__("agent_kernel.notebook", fromlist=["load"]).load({"policy": "plan", "model": "m2"})'
-    for silent in (load, load):
-        kernel.result(kernel.send(silent, silent=True))
+    for _ in range(2):
+        kernel.run(load, silent=True)
     kernel.run("%agent go")
-    declared = kernel.request("declare", run_id=kernel.event("announce")["run_id"])["declaration"]
-    assert (declared["model"], declared["policy"]) == ("m2", "plan")
+    assert [kernel.declared()[name] for name in ("model", "policy")] == ["m2", "plan"]

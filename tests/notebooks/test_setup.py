@@ -10,7 +10,6 @@ import pytest
 from agent_kernel import cli
 from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
-from tests.notebooks.test_cells_run_again import announced, declared
 
 
 @pytest.fixture
@@ -88,6 +87,6 @@ def test_the_first_cell_of_a_served_kernel_announces_its_run_and_run_again_repla
     kernel.run("get_ipython().magics_manager.register_lazy('agent', 'agent_kernel')")
     for _ in range(2):
         kernel.result(kernel.send_cell("a", "%%agent\nGo"))
-    first, second = announced(kernel, 2)
-    assert declared(kernel, first)["stop"] == "cell_run_again"
-    assert declared(kernel, second)["replaces"] == [first]
+    first, second = kernel.announced(2)
+    assert kernel.declared(first)["stop"] == "cell_run_again"
+    assert kernel.declared(second)["replaces"] == [first]
