@@ -3,7 +3,6 @@
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,23 @@ from tests.notebooks.kernel import TestKernel
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 COUNT = "counter = globals().get('counter', 0) + 1"
+SLEEP = "import time\nprint('going')\ntime.sleep(60)"
+
+
+def begin(kernel: TestKernel, name: str, code: str) -> str:
+    """Run a call until it has printed something."""
+    kernel.approve(name, code=code)
+    taken = kernel.take(name)
+    kernel.wait(lambda: kernel.collect(name)["outputs"])
+    return taken
+
+
+def stop(kernel: TestKernel, name: str) -> str:
+    """Stop a call, which it does not survive; what the model is told of it."""
+    assert kernel.request("interrupt", approval_id=name)["value"] is True
+    outcome = kernel.until(name, "done")["outcome"]
+    assert outcome["status"] == "cancelled"
+    return str(outcome["content"])
 
 
 def test_the_users_cells_interleave_with_calls(kernel: TestKernel) -> None:
@@ -22,35 +38,24 @@ def test_the_users_cells_interleave_with_calls(kernel: TestKernel) -> None:
     assert kernel.result(cells[2]).value == "['first', 'call']"
 
 
-def test_an_interrupt_stops_only_the_call_that_runs(kernel: TestKernel) -> None:
-    kernel.deposit("sleeper", code="import time\nprint('going')\ntime.sleep(60)")
-    taken = kernel.take("sleeper")
+@pytest.mark.parametrize(
+    "code",
+    [
+        SLEEP,
+        "import asyncio\nprint('going')\nawait asyncio.sleep(60)",
+        f"import asyncio\nawait asyncio.sleep(0)\n{SLEEP}",
+    ],
+    ids=["sleeps", "awaits", "sleeps after it awaited"],
+)
+def test_an_interrupt_stops_only_the_call_that_runs(kernel: TestKernel, code: str) -> None:
+    taken = begin(kernel, "sleeper", code)
     after = kernel.send("'the next cell'")
-    kernel.until("sleeper", "running")
     assert kernel.request("interrupt", approval_id="another")["value"] is False
     began = time.monotonic()
-    while not kernel.collect("sleeper")["outputs"]:
-        assert time.monotonic() < began + 30
-    assert kernel.request("interrupt", approval_id="sleeper")["value"] is True
-    outcome = kernel.until("sleeper", "done")["outcome"]
+    assert stop(kernel, "sleeper").startswith("going\n")
     assert time.monotonic() - began < 30
-    assert outcome["status"] == "cancelled"
-    assert outcome["content"].startswith("going\n")
     assert kernel.result(taken).ok
     assert kernel.result(after).value == "'the next cell'"
-
-
-@pytest.mark.parametrize("code", ["await asyncio.sleep(60)", "await asyncio.sleep(0)\nimport time\ntime.sleep(60)"])
-def test_an_interrupt_stops_a_call_that_awaits(kernel: TestKernel, code: str) -> None:
-    name = f"awaits {code}"
-    kernel.deposit(name, code=f"import asyncio\nprint('going')\n{code}")
-    taken = kernel.take(name)
-    while not kernel.collect(name)["outputs"]:
-        time.sleep(0.01)
-    assert kernel.request("interrupt", approval_id=name)["value"] is True
-    assert kernel.until(name, "done")["outcome"]["status"] == "cancelled"
-    assert kernel.result(taken).ok
-    assert kernel.value("'alive'") == "'alive'"
 
 
 def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(kernel: TestKernel) -> None:
@@ -61,40 +66,21 @@ def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(kernel: TestKern
     assert kernel.value("'ran_anyway' in globals()") == "False"
 
 
-def test_a_call_runs_once_however_often_it_is_sent(kernel: TestKernel) -> None:
-    kernel.run("counter = 0")
-    for _ in range(3):
-        kernel.deposit("repeated", code=COUNT)
-    takes = [kernel.take("repeated") for _ in range(3)]
-    for taken in takes:
-        kernel.result(taken)
-    kernel.deposit("repeated", code=COUNT)
-    kernel.result(kernel.take("repeated"))
-    assert kernel.value("counter") == "1"
-
-
-def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(kernel: TestKernel, tmp_path: Path) -> None:
-    """The server sends it to a busy kernel on both channels, which the kernel reads in two threads."""
+def test_a_call_runs_once_however_often_it_is_sent(kernel: TestKernel, tmp_path: Path) -> None:
+    """Also while it runs: the server sends it to a busy kernel on both channels, which it reads in two threads."""
     go_on = tmp_path / "go on"
     code = f"{COUNT}\nimport os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.01)"
-    kernel.run("counter = 0")
-    kernel.approve("both ways", code=code)
-    taken = kernel.take("both ways")
-    kernel.until("both ways", "running")
-    kernel.deposit("both ways", code=code)
-    assert kernel.collect("both ways")["state"] == "running"
+    kernel.deposit("repeated", code=code)
+    takes = [kernel.take("repeated") for _ in range(3)]
+    kernel.until("repeated", "running")
+    kernel.deposit("repeated", code=code)
+    assert kernel.collect("repeated")["state"] == "running"
     go_on.touch()
-    assert kernel.until("both ways", "done")["outcome"]["status"] == "success"
-    assert kernel.result(taken).ok
+    assert kernel.until("repeated", "done")["outcome"]["status"] == "success"
+    kernel.deposit("repeated", code=code)
+    for taken in [*takes, kernel.take("repeated")]:
+        kernel.result(taken)
     assert kernel.value("counter") == "1"
-
-
-def test_a_call_runs_where_cells_can_not_await(kernel: TestKernel) -> None:
-    kernel.run("%autoawait off")
-    kernel.approve("no await", code="import asyncio\nprint(asyncio.get_running_loop() is not None)")
-    kernel.result(kernel.take("no await"))
-    assert kernel.collect("no await")["outcome"]["content"] == "True"
-    kernel.run("%autoawait on")
 
 
 def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
@@ -106,63 +92,44 @@ def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
         "    del own_signal.send\n"
         "own_signal.send = unnoticed"
     )
-    name = "asleep"
-    kernel.approve(name, code="import time\nprint('asleep')\ntime.sleep(60)")
-    taken = kernel.take(name)
-    while not kernel.collect(name)["outputs"]:
-        time.sleep(0.01)
-    assert kernel.request("interrupt", approval_id=name)["value"] is True
-    assert kernel.until(name, "done")["outcome"]["status"] == "cancelled"
+    taken = begin(kernel, "asleep", SLEEP)
+    stop(kernel, "asleep")
     kernel.result(taken)
 
 
 @pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
-def test_a_waiting_cell_runs_the_calls_itself_and_each_once(kernel: TestKernel, waiting: str) -> None:
+def test_a_waiting_cell_runs_the_calls_itself_and_each_once(served: TestKernel, waiting: str) -> None:
     """The message to the main thread that follows each deposit queues behind the waiting cell, and finds nothing to
     do."""
-    kernel.run(
-        "from agent_kernel.protocol.kernel import RunDeclaration\n"
-        "from agent_kernel.notebook.run import Run\n"
-        "from agent_kernel.notebook.kernel.run_state import RunState\n"
-        "from agent_kernel.notebook.kernel.state import kernel_state\n"
-        "class Host:\n"
-        "    blocks = False\n"
-        "    def start(self, run): pass\n"
-        "    def cancel(self, run, cause): pass\n"
-        "    def on_end(self, end): pass\n"
-        "    def on_waited(self, run, end): pass\n"
-        "state = RunState(Host(), RunDeclaration(run_id='r', conversation_id='c', prompt='p'), (), number=1)\n"
-        "kernel_state().add_run(state); run = Run(kernel_state(), state); counter = 0; loop_saw = []"
-    )
+    served.run("run = ak.Agent().start('Go'); counter = 0; loop_saw = []")
     beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"
-    beside = f"{beside if 'await' in waiting else ''}get_ipython().set_next_input('# its own')\n"
-    cell = kernel.send(f"{beside}{waiting}\ncounter")
+    cell = served.send(f"{beside}get_ipython().set_next_input('# its own')\n{waiting}\ncounter")
     takes = []
-    for number in range(5):
-        code = f"{COUNT}\nprint(counter)" if number % 2 else f"import asyncio\nawait asyncio.sleep(0)\n{COUNT}"
-        kernel.deposit(f"w{number}", code=code)
-        takes.append(kernel.take(f"w{number}"))
-        assert kernel.until(f"w{number}", "done")["outcome"]["status"] == "success"
-    kernel.deposit("pages", code="get_ipython().set_next_input('a call')\nlen?")
-    takes.append(kernel.take("pages"))
-    assert "Return the number of items" in kernel.until("pages", "done")["outcome"]["content"]
-    kernel.deposit("slow", code="import time; time.sleep(60)")
-    kernel.until("slow", "running")
-    assert kernel.request("interrupt", approval_id="slow")["value"] is True
-    assert kernel.until("slow", "done")["outcome"]["status"] == "cancelled"
-    view: dict[str, Any] = {"run_id": "r", "conversation_id": "c", "prompt": "p", "status": "complete", "model": "m"}
-    view |= {"recorded": False, "policy": {"mode": "ask"}, "usage": {}, "budget": {}, "started_at": ""}
-    ended = kernel.request("finish", result={"run": view, "text": "done", "messages": [], "tool_calls": []})
-    assert ended["ok"], ended
-    result = kernel.result(cell)
-    assert result.value == "5"
-    assert result.streams() == ""
+
+    def run(name: str, code: str) -> str:
+        served.deposit(name, code=code)
+        takes.append(served.take(name))
+        outcome = served.until(name, "done")["outcome"]
+        assert outcome["status"] == "success"
+        return str(outcome["content"])
+
+    for number in range(4):
+        run(
+            f"w{number}",
+            f"{COUNT}\nprint(counter)" if number % 2 else f"import asyncio\nawait asyncio.sleep(0)\n{COUNT}",
+        )
+    assert "Return the number of items" in run("pages", "get_ipython().set_next_input('a call')\nlen?")
+    served.deposit("slow", code="import time; time.sleep(60)")
+    served.until("slow", "running")
+    stop(served, "slow")
+    served.finish(served.declared())
+    result = served.result(cell)
+    assert (result.value, result.streams()) == ("4", "")
     assert [payload["text"] for payload in result.reply["payload"]] == ["# its own"]
-    for taken in takes:
-        assert kernel.result(taken).ok
-    assert kernel.value("counter, run.status, run.text") == "(5, 'complete', 'done')"
+    assert all(served.result(taken).ok for taken in takes)
+    assert served.value("counter, run.status, run.text") == "(4, 'complete', 'fine')"
     if "await" in waiting:
-        assert kernel.value("loop_saw") == "[1]"
+        assert served.value("loop_saw") == "[1]"
 
 
 def test_arguments_that_were_not_approved_are_refused_on_both_channels(kernel: TestKernel) -> None:
@@ -186,36 +153,28 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(kernel: TestKernel, t
     kernel.deposit("searching", "search_files", query=r"(.|.)*\x00", regex=True)
     taken = kernel.take("searching")
     kernel.until("searching", "running")
-    assert kernel.request("interrupt", approval_id="searching")["value"] is True
-    assert kernel.until("searching", "done")["outcome"]["status"] == "cancelled"
+    stop(kernel, "searching")
     assert kernel.result(taken).ok
-    assert kernel.value("'alive'") == "'alive'"
 
 
+SCRIPTED = "import asyncio, agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\norder = []\n"
+SCRIPTED += "agent = ak.Agent(model=ScriptedModel([call('run_python', code={!r}), say('Done.')]), policy='allow')"
 TICKS = "import asyncio\nticks = []\nasync def tick():\n    while True: ticks.append(1); await asyncio.sleep(0.01)\n"
 TICKS += "lock = asyncio.Lock()\nawait lock.acquire()\ntask = asyncio.create_task(tick())"
 
 
 @pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
 def test_a_task_that_a_call_leaves_ticks_on_after_the_cell_that_waited(kernel: TestKernel, waiting: str) -> None:
-    kernel.run(
-        "import asyncio, agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\n"
-        f"code = {TICKS!r}\n"
-        "model = ScriptedModel([call('run_python', code=code), say('Done.')])"
-    )
-    ended = kernel.run(f"run = ak.Agent(model=model, policy='allow').start('Go.')\n{waiting}\nrun.tool_calls[0].state")
+    kernel.run(SCRIPTED.format(TICKS))
+    ended = kernel.run(f"run = agent.start('Go.')\n{waiting}\nrun.tool_calls[0].state")
     assert ended.value == "'success'"
     after = "before = len(ticks)\nlock.release()\nasync with lock: await asyncio.sleep(0.1)\n"
     assert kernel.value(f"{after}len(ticks) > before, task.done()") == "(True, False)"
 
 
 def test_a_cell_behind_one_that_waits_runs_after_it(kernel: TestKernel) -> None:
-    kernel.run(
-        "import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\norder = []\n"
-        "code = 'import asyncio\\nawait asyncio.sleep(0.2)\\norder.append(1)'\n"
-        "model = ScriptedModel([call('run_python', code=code), say('Done.')])"
-    )
-    held = kernel.send("_ = ak.Agent(model=model, policy='allow').run('Go.')\norder.append(2)")
+    kernel.run(SCRIPTED.format("import asyncio\nawait asyncio.sleep(0.2)\norder.append(1)"))
+    held = kernel.send("_ = agent.run('Go.')\norder.append(2)")
     behind = [kernel.send(f"order.append({number})") for number in (3, 4)]
     for cell in (held, *behind):
         assert kernel.result(cell).ok
