@@ -173,7 +173,7 @@ class TestKernel:
         return [code[: reply["cursor_start"]] + match for match in reply["matches"]]
 
     def run_in_subshell(self, code: str) -> Cell:
-        content = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        content: dict[str, Any] = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
         return self.result(self.post("execute_request", subshell=self.subshell(), code=code, **content))
 
     def run(self, code: str, **options: bool) -> Cell:
