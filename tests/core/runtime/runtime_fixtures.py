@@ -15,12 +15,13 @@ import pytest
 from agent_kernel.errors import ToolFailed
 from agent_kernel.log import audit
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import Model
+from agent_kernel.models.base import Model, ModelFacts
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, SeenCell, ToolVerdict, WallsFound
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     Event,
+    RunEvent,
     ServerEvent,
     ToolCompleteEvent,
     server_event_adapter,
@@ -29,7 +30,7 @@ from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.views import OutputView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation
@@ -40,6 +41,7 @@ from agent_kernel.runtime.state.active_run import ActiveRun, Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel
 from agent_kernel.testing.scripted_model import ScriptedTurn
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import OutputSink
 
@@ -49,8 +51,10 @@ RUN_PYTHON = ToolDeclaration(
     {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"], "additionalProperties": False},
 )
 LOOK = ToolDeclaration("look", "Look.", {"type": "object", "properties": {}}, approval="allow", read_only=True)
+ASK_USER = next(tool for tool in BUILTIN_TOOLS if tool.name == "ask_user")
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
+YES, NO = Decision(approved=True), Decision(approved=False)
 Act = Callable[[ApprovedCall, OutputSink], object]
 """What a call does: its result, or what is awaited for it."""
 
@@ -170,19 +174,25 @@ class OneModel:
 
 
 class Stage:
-    """A runtime, one conversation, and the events seen so far."""
+    """A runtime, one conversation, and the events seen so far.
+
+    A test says what the model says (the turns of the stage), starts a run and decides what it asks (`run`, or `asking`
+    and `decide`), then looks at its result, the events (`of`), the calls that ran, the log and the model's requests.
+    """
 
     def __init__(
         self, runtime: Runtime, resources: Resources, conversation: Conversation, executor: FunctionExecutor
     ) -> None:
+        self.handles: list[RunHandle] = []
+        """In the next life of a stage: the runs that go on there."""
         self.runtime = runtime
         self.conversation = conversation
         self.executor = executor
         self.log = resources.log
+        self.path: Path | None = None
         self.events: list[ServerEvent] = []
         self._resources = resources
         self._subscription: Subscription | None = conversation.subscribe(0)
-        conversation.client_came()
         self._changed, self._closed = asyncio.Event(), False
         self._reader = asyncio.create_task(self._read(self._subscription))
 
@@ -210,23 +220,47 @@ class Stage:
             while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- the executor tells nobody
                 await asyncio.sleep(0)
 
-    async def run(self, prompt: str = "Go", **spec: Any) -> RunResult:
-        """Start a run, and wait for its end."""
-        return await (await self.start(prompt, **spec)).wait()
+    async def run(self, prompt: str = "Go", *decisions: Decision, **spec: Any) -> RunResult:
+        """Start a run, decide what it asks, in this order, and wait for its end."""
+        before = len(self.of(ApprovalRequestEvent))
+        handle = await self.start(prompt, **spec)
+        for number, decision in enumerate(decisions, before + 1):
+            await self.decide(decision, number)
+        return await handle.wait()
+
+    async def asking(
+        self, count: int = 1, prompt: str = "Go", **spec: Any
+    ) -> tuple[RunHandle, list[ApprovalRequestEvent]]:
+        """Start the first run, and wait until it asks so often."""
+        return await self.start(prompt, **spec), await self.requests(count)
 
     async def decide(
-        self, decision: Decision, number: int = 1, *, decided_by: str | None = None
+        self, decision: Decision, request: ApprovalRequestEvent | int = 1, *, decided_by: str | None = None
     ) -> ApprovalRequestEvent:
-        """Decide the request of this number once it is there."""
-        request = (await self.requests(number))[-1]
-        await self.conversation.route_decision(request.approval_id, decision, decided_by=decided_by)
-        return request
+        """Decide a request, or that of a number once it is there."""
+        asked = (await self.requests(request))[-1] if isinstance(request, int) else request
+        await self.conversation.route_decision(asked.approval_id, decision, decided_by=decided_by)
+        return asked
 
-    async def approve(self, number: int = 1, *, decided_by: str | None = None) -> ApprovalRequestEvent:
-        return await self.decide(Decision(approved=True), number, decided_by=decided_by)
+    async def approve(
+        self, request: ApprovalRequestEvent | int = 1, *, decided_by: str | None = None
+    ) -> ApprovalRequestEvent:
+        return await self.decide(YES, request, decided_by=decided_by)
 
-    async def deny(self, number: int = 1) -> ApprovalRequestEvent:
-        return await self.decide(Decision(approved=False), number)
+    async def deny(self, request: ApprovalRequestEvent | int = 1) -> ApprovalRequestEvent:
+        return await self.decide(NO, request)
+
+    def roles(self, number: int = -1) -> list[str]:
+        """Of the messages of a request to the model."""
+        return [str(message["role"]) for message in self.model.requests[number].messages]
+
+    def told(self, number: int = -1) -> list[str]:
+        """What a request to the model says of the results of calls."""
+        return [str(one["content"]) for one in self.model.requests[number].messages if one["role"] == "tool"]
+
+    async def calls(self) -> list[ToolCallView]:
+        """Those of the conversation, as the log has them."""
+        return (await self.conversation.view()).tool_calls
 
     @property
     def model(self) -> ScriptedModel:
@@ -294,7 +328,7 @@ class Stage:
 class Stages(Protocol):
     """Opens stages and closes them at the end of the test. `settings` are fields of `RuntimeSettings`.
 
-    In place of a model it takes the turns of a scripted one, all of which have to be asked for.
+    In place of a model it takes the turns of a scripted one (with these `facts`), all of which have to be asked for.
     """
 
     async def __call__(
@@ -303,16 +337,40 @@ class Stages(Protocol):
         *,
         path: Path | None = None,
         executor: FunctionExecutor | None = None,
+        facts: ModelFacts | None = None,
         attended: bool = True,
         secrets: tuple[str, ...] = (),
         **settings: Any,
     ) -> Stage: ...
 
 
+def states(result: RunResult) -> dict[str, str]:
+    """Of a run's calls."""
+    return {one.tool_call_id: one.state for one in result.tool_calls}
+
+
+def run_view(stage: Stage) -> RunView:
+    """The last run, as its clients were told of it at last."""
+    return stage.of(RunEvent)[-1].run
+
+
+async def until_paused(stage: Stage) -> str:
+    """Wait until a run is at its budget; the pause's id, which an answer names."""
+    await stage.until(lambda: stage.of(RunEvent) and run_view(stage).paused)
+    paused = run_view(stage).paused
+    assert paused is not None
+    return paused.pause_id
+
+
+async def until_unknown(stage: Stage) -> str:
+    """Wait for a call whose outcome is unknown: its id."""
+    ended = await stage.until(lambda: [event for event in stage.of(ToolCompleteEvent) if event.state == "unknown"])
+    return ended[0].tool_call_id
+
+
 async def continue_unknown(stage: Stage) -> None:
     """Wait for a call whose outcome is unknown, and say Continue."""
-    ended = await stage.until(lambda: [event for event in stage.of(ToolCompleteEvent) if event.state == "unknown"])
-    await stage.conversation.answer_unknown(ended[0].tool_call_id, "continue")
+    await stage.conversation.answer_unknown(await until_unknown(stage), "continue")
 
 
 async def stage(
@@ -328,24 +386,41 @@ async def stage(
     resources = Resources(await Log.open(path), OneModel(model, secrets), chosen, attended, TaskOwner())
     runtime = Runtime(resources)
     conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
-    return Stage(runtime, resources, conversation, executor or FunctionExecutor())
+    conversation.client_came()
+    one = Stage(runtime, resources, conversation, executor or FunctionExecutor())
+    one.path = path
+    return one
 
 
 @asynccontextmanager
 async def second_life(
-    path: Path, model: Model, before: Stage, executor: FunctionExecutor | None
-) -> AsyncIterator[tuple[Conversation, list[RunHandle]]]:
-    """The conversation of a stage whose process ended, in the next one, and the runs that go on there."""
+    before: Stage,
+    *turns: ScriptedTurn,
+    facts: ModelFacts | None = None,
+    model: Model | None = None,
+    models: type[OneModel] = OneModel,
+    executor: FunctionExecutor | None = None,
+    kernel: bool = True,
+) -> AsyncIterator[Stage]:
+    """The conversation of a stage whose process ended, in the next one, where runs go on unless the kernel is gone."""
     await before.close()
+    assert before.path is not None
     # No page comes: a run asks nobody about an unknown outcome.
-    runtime = await Runtime.open(path, OneModel(model), RuntimeSettings(client_seconds=0.1))
+    settings = RuntimeSettings(client_seconds=0.1, pause_at_repeats=False, slow_seconds=600.0)
+    script = ScriptedModel(turns, facts=facts)
+    resources = Resources(await Log.open(before.path), models(model or script), settings, True, TaskOwner())
+    runtime, executor = Runtime(resources), executor or FunctionExecutor()
 
     async def executor_for(_: Conversation, __: RunSpec) -> FunctionExecutor | None:
-        return executor
+        return executor if kernel else None
 
     handles = [handle for _, _, handle in (await runtime.recover(executor_for)).continued]
-    yield await runtime.conversation(before.conversation.conversation_id), handles
-    await runtime.aclose()
+    conversation = await runtime.conversation(before.conversation.conversation_id)
+    again = Stage(runtime, resources, conversation, executor)
+    again.path, again.handles = before.path, handles
+    yield again
+    await again.close()
+    script.assert_consumed()
 
 
 @pytest.fixture
@@ -354,9 +429,9 @@ async def stages() -> AsyncIterator[Stages]:
 
     scripted: list[ScriptedModel] = []
 
-    async def make(model: Model | Sequence[ScriptedTurn], **options: Any) -> Stage:
+    async def make(model: Model | Sequence[ScriptedTurn], *, facts: ModelFacts | None = None, **options: Any) -> Stage:
         if isinstance(model, Sequence):
-            model = ScriptedModel(model)
+            model = ScriptedModel(model, facts=facts)
             scripted.append(model)
         opened.append(await stage(model, **options))
         return opened[-1]

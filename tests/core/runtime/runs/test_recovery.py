@@ -11,261 +11,213 @@ import orjson
 import pytest
 
 from agent_kernel.errors import NoModelError
-from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta, ToolCallDelta
-from agent_kernel.protocol.calls import Outcome
-from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalResponseEvent, MessageEvent, TokenEvent, ToolStartEvent, ToolStateEvent
-from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.protocol.events import (
+    ApprovalResponseEvent,
+    CompleteEvent,
+    MessageEvent,
+    TokenEvent,
+    ToolCompleteEvent,
+    ToolStartEvent,
+    ToolStateEvent,
+)
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import ToolExecutor
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stages, second_life, stage
+from agent_kernel.testing import call, calls, say
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, second_life, states
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.faults import checks
 
-
-class Endless(FunctionExecutor):
-    """Calls that never end."""
-
-    def __init__(self) -> None:
-        super().__init__(self._forever)
-
-    async def _forever(self, call: Any, emit: Any) -> Outcome:
-        await asyncio.Event().wait()
-        raise AssertionError
+ONE = call("run_python", code="1", call_id="a")
+TWO = calls(ONE, call("run_python", code="2", call_id="b"))
 
 
-async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
-    await before.start()
-    [request] = await before.requests()
-    executor = FunctionExecutor()
-    with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, executor) as (conversation, [handle]):
-            assert [c.state for c in (await conversation.view()).tool_calls] == ["awaiting_approval"]
-            await conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
-            result = await handle.wait()
-    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
-    assert result.text == "Done."
-    assert [m["role"] for m in model.requests[0].messages] == ["system", "user", "assistant", "tool"]
+async def endless(*_: Any) -> None:
+    await asyncio.Event().wait()
 
 
-async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_still_waits(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
-    before = await stage(ScriptedModel([turn]), path, Endless())
-    await before.start()
-    first, second = await before.requests(2)
-    await before.conversation.route_decision(first.approval_id, Decision(approved=True))
+@pytest.fixture
+def begun(stages: Stages, tmp_path: Path) -> Any:
+    """The first life: its calls never end."""
+
+    async def begin(*turns: Any) -> Stage:
+        return await stages(list(turns), path=tmp_path / "log.sqlite", executor=FunctionExecutor(endless))
+
+    return begin
+
+
+async def test_a_pending_approval_is_pending_again_and_can_be_given(begun: Any) -> None:
+    before = await begun(ONE)
+    await before.asking()
+    async with second_life(before, say("Done.")) as again:
+        assert [one.state for one in await again.calls()] == ["awaiting_approval"]
+        await again.approve()
+        result = await again.handles[0].wait()
+    assert [ran.tool_call_id for ran in again.executor.ran] == ["a"]
+    assert (result.text, again.roles()) == ("Done.", ["system", "user", "assistant", "tool"])
+
+
+async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_still_waits(begun: Any) -> None:
+    before = await begun(TWO)
+    await before.asking(2)
+    await before.approve(1)
     await before.until(lambda: before.of(ToolStartEvent))
-    executor = FunctionExecutor()
-    with ScriptedModel([say("I see.")]) as model:
-        async with second_life(path, model, before, executor) as (conversation, [handle]):
-            assert [c.state for c in (await conversation.view()).tool_calls] == ["unknown", "awaiting_approval"]
-            await conversation.route_decision(second.approval_id, Decision(approved=True))
-            result = await handle.wait()
-    assert [ran.tool_call_id for ran in executor.ran] == ["b"]
-    assert [c.state for c in result.tool_calls] == ["unknown", "success"]
-    assert model.requests[0].messages[-2]["content"].startswith("Outcome unknown. The server restarted")
+    async with second_life(before, say("I see.")) as again:
+        assert [one.state for one in await again.calls()] == ["unknown", "awaiting_approval"]
+        await again.approve(2)
+        result = await again.handles[0].wait()
+    assert [ran.tool_call_id for ran in again.executor.ran] == ["b"]
+    assert states(result) == {"a": "unknown", "b": "success"}
+    assert again.told()[0].startswith("Outcome unknown. The server restarted")
 
 
-async def test_a_message_that_the_run_had_not_taken_has_its_id_and_its_pictures(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([call("run_python", code="1")]), path, Endless())
+async def test_an_approved_call_that_had_not_started_starts_once(begun: Any) -> None:
+    before = await begun(TWO)
+    await before.start(policy="allow")
+    await before.until(lambda: before.of(ToolStartEvent) and len(before.of(ApprovalResponseEvent)) == 2)
+    async with second_life(before, say("Done.")) as again:
+        result = await again.handles[0].wait()
+    assert [ran.tool_call_id for ran in again.executor.ran] == ["b"]
+    assert states(result) == {"a": "unknown", "b": "success"}
+
+
+async def test_a_message_that_the_run_had_not_taken_has_its_id_and_its_pictures(begun: Any) -> None:
+    before = await begun(ONE)
     await before.start(policy="allow")
     await before.until(lambda: before.of(ToolStartEvent))
     images = await before.conversation.keep_pictures([png_bytes(40, 30)])
     await before.conversation.send_message("What is this?", message_id="m-2", images=images)
-    with ScriptedModel([say("A square.")], facts=SEES) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
-            await handle.wait()
-            said = [one.message_id for one in (await conversation.view()).messages if one.content == "What is this?"]
-    assert said == ["m-2"]
-    [picture] = model.requests[0].images.values()
-    assert size_of(picture) == (40, 30)
+    async with second_life(before, say("A square."), facts=SEES) as again:
+        await again.handles[0].wait()
+        view = await again.conversation.view()
+    assert [one.message_id for one in view.messages if one.content == "What is this?"] == ["m-2"]
+    assert [size_of(picture) for picture in again.model.requests[0].images.values()] == [(40, 30)]
 
 
 async def test_a_run_whose_answer_is_written_ends_with_it_and_asks_nobody_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    begun: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def never(_: object) -> None:
-        await asyncio.Event().wait()
-
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([call("run_python", code="1"), say("It is 1.")]), path)
-    monkeypatch.setattr(lifecycle, "_end", never)
+    before = await begun(ONE, say("It is 1."))
+    before.executor.act = lambda *_: "1"
+    monkeypatch.setattr(lifecycle, "_end", endless)
     await before.start(policy="allow")
     await before.until(lambda: [one for one in before.of(MessageEvent) if one.content == "It is 1."])
     monkeypatch.undo()
-    with ScriptedModel([]) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (_, [handle]):
-            result = await handle.wait()
+    async with second_life(before) as again:
+        result = await again.handles[0].wait()
     assert (result.run.status, result.text, len(result.tool_calls)) == ("complete", "It is 1.", 1)
-    assert model.requests == []
+    assert again.model.requests == []
 
 
-async def test_an_approved_call_that_had_not_started_starts_once(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
-    before = await stage(ScriptedModel([turn]), path, Endless())
-    await before.start(policy="allow")
-    await before.until(lambda: before.of(ToolStartEvent) and len(before.of(ApprovalResponseEvent)) == 2)
-    executor = FunctionExecutor()
-    with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, executor) as (_, [handle]):
-            result = await handle.wait()
-    assert [ran.tool_call_id for ran in executor.ran] == ["b"]
-    assert [c.state for c in result.tool_calls] == ["unknown", "success"]
-
-
-async def test_where_the_kernel_is_gone_every_call_ends_and_the_next_prompt_finds_no_orphan(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
-    before = await stage(ScriptedModel([turn]), path, Endless())
+async def test_where_the_kernel_is_gone_every_call_ends_and_the_next_prompt_finds_no_orphan(begun: Any) -> None:
+    before = await begun(TWO)
     await before.start()
     queued = await before.start("later")
-    first, _ = await before.requests(2)
-    await before.conversation.route_decision(first.approval_id, Decision(approved=True))
+    await before.requests(2)
+    await before.approve(1)
     await before.until(lambda: before.of(ToolStartEvent))
-    with ScriptedModel([say("I see.")]) as model:
-        async with second_life(path, model, before, None) as (conversation, handles):
-            assert handles == []
-            view = await conversation.view()
-            assert [c.state for c in view.tool_calls] == ["unknown", "cancelled"]
-            assert [run.status for run in view.runs] == ["error", "error"]
-            assert view.runs[1].run_id == queued.run_id
-            assert view.runs[0].error is not None
-            assert view.runs[0].error.code == "KERNEL_DIED"
-            subscription = conversation.subscribe()
-            await conversation.send_message("And now?")
-            async for frame in subscription:
-                if '"type":"complete"' in frame:
-                    subscription.close()
-    roles = [message["role"] for message in model.requests[0].messages]
-    assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
+    async with second_life(before, say("I see."), kernel=False) as again:
+        view = await again.conversation.view()
+        assert (again.handles, [one.state for one in view.tool_calls]) == ([], ["unknown", "cancelled"])
+        assert [(run.status, run.error and run.error.code) for run in view.runs] == [("error", "KERNEL_DIED")] * 2
+        assert view.runs[1].run_id == queued.run_id
+        run_id = await again.conversation.send_message("And now?")
+        await again.until(lambda: [one for one in again.of(CompleteEvent) if one.run_id == run_id])
+    assert again.roles() == ["system", "user", "assistant", "tool", "tool", "user"]
 
 
 async def half_an_answer(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
     yield TextDelta("Half an ans")
-    await asyncio.Event().wait()
+    await endless()
 
 
-async def test_an_answer_that_was_cut_off_is_taken_back_and_asked_for_again(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([half_an_answer]), path)
+async def test_an_answer_that_was_cut_off_is_taken_back_and_asked_for_again(begun: Any) -> None:
+    before = await begun(half_an_answer)
     await before.start()
     [token] = await before.until(lambda: before.of(TokenEvent))
-    with ScriptedModel([say("A whole answer.")]) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
-            subscription = conversation.subscribe(token.seq)
-            result = await handle.wait()
-            async for frame in subscription:
-                if token.message_id in frame:
-                    assert '"type":"message"' in frame
-                    assert '"content":""' in frame
-                    subscription.close()
-    assert result.text == "A whole answer."
-    assert [m["role"] for m in model.requests[0].messages] == ["system", "user"]
+    async with second_life(before, say("A whole answer.")) as again:
+        result = await again.handles[0].wait()
+        taken_back = next(one for one in again.of(MessageEvent) if one.message_id == token.message_id)
+    assert (taken_back.content, result.text) == ("", "A whole answer.")
+    assert again.roles() == ["system", "user"]
 
 
 async def half_a_call(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
     yield ToolCallDelta(0, "run_python", "half")
-    await asyncio.Event().wait()
+    await endless()
 
 
-async def test_the_card_of_a_call_that_the_model_was_writing_ends(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([half_a_call]), path)
+async def test_the_card_of_a_call_that_the_model_was_writing_ends(begun: Any, tmp_path: Path) -> None:
+    before = await begun(half_a_call)
     await before.start()
-    [card] = await before.until(lambda: before.of(ToolStateEvent))
+    await before.until(lambda: before.of(ToolStateEvent))
     killed = tmp_path / "killed.sqlite"
-    with sqlite3.connect(path) as source, sqlite3.connect(killed) as copy:
+    with sqlite3.connect(before.path) as source, sqlite3.connect(killed) as copy:
         source.backup(copy)  # the log as a killed process leaves it: an orderly end would write the card's
-    with ScriptedModel([say("A whole answer.")]) as model:
-        async with second_life(killed, model, before, FunctionExecutor()) as (conversation, [handle]):
-            await handle.wait()
-            async for frame in conversation.subscribe(card.seq):
-                if '"type":"tool_complete"' in frame:
-                    break
-    assert '"tool_call_id":"half"' in frame
-    assert '"state":"cancelled"' in frame
+    before.path = killed
+    async with second_life(before, say("A whole answer.")) as again:
+        await again.handles[0].wait()
+        [ended] = await again.until(lambda: again.of(ToolCompleteEvent))
+    assert (ended.tool_call_id, ended.state) == ("half", "cancelled")
 
 
-async def test_a_queued_run_goes_on_after_the_one_before_it(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
-    await before.start("first")
+async def test_a_queued_run_goes_on_after_the_one_before_it(begun: Any) -> None:
+    before = await begun(ONE)
+    await before.asking()
     await before.start("second")
-    [request] = await before.requests()
-    with ScriptedModel([say("One."), say("Two.")]) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (conversation, handles):
-            await conversation.route_decision(request.approval_id, Decision(approved=False))
-            texts = [(await handle.wait()).text for handle in handles]
-    assert texts == ["One.", "Two."]
+    async with second_life(before, say("One."), say("Two.")) as again:
+        await again.deny()
+        assert [(await handle.wait()).text for handle in again.handles] == ["One.", "Two."]
 
 
-async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_open_call(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
-    await before.start()
-    await before.requests()
-    await before.close()
-    runtime = await Runtime.open(path, NoModels())
+class NoModels(OneModel):
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Any:
+        raise NoModelError
 
-    async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
-        return FunctionExecutor()
 
-    [(_, _, handle)] = (await runtime.recover(executor_for)).continued
-    result = await handle.wait()
-    await runtime.aclose()
-    assert result.run.status == "error"
-    assert [c.state for c in result.tool_calls] == ["cancelled"]
+async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_open_call(begun: Any) -> None:
+    before = await begun(ONE)
+    await before.asking()
+    async with second_life(before, models=NoModels) as again:
+        result = await again.handles[0].wait()
+    assert (result.run.status, states(result)) == ("error", {"a": "cancelled"})
     assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
 
 
-async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_going_on(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    before = await stage(ScriptedModel([call("run_python", code="1", call_id="a")]), path)
-    await before.start("first")
-    await before.requests()
+async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_going_on(begun: Any) -> None:
+    before = await begun(ONE)
+    await before.asking()
     await before.start("second")
-    with sqlite3.connect(path) as sql:
+    with sqlite3.connect(before.path) as sql:
         sql.execute("UPDATE runs SET spec = '{\"of another version\": 1' WHERE number = 1")
     sql.close()
-    with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
-            assert (await handle.wait()).text == "Done."
-            view = await conversation.view()
+    async with second_life(before, say("Done.")) as again:
+        assert (await again.handles[0].wait()).text == "Done."
+        view = await again.conversation.view()
     assert [run.status for run in view.runs] == ["error", "complete"]
-    assert [c.state for c in view.tool_calls] == ["cancelled"]
-    assert checks.orphans(model.requests[0].messages) == []
+    assert [one.state for one in view.tool_calls] == ["cancelled"]
+    assert checks.orphans(again.model.requests[0].messages) == []
 
 
-def names_in(directory: Path) -> list[str]:
-    return [file.name for file in directory.iterdir()]
+def names_in(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
 
 
-async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        first = await stage(model, path)
-        handle = await first.start()
-        [request] = await first.requests()
-        second = await Runtime.open(path, OneModel(model))
+async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(stages: Stages, tmp_path: Path) -> None:
+    first = await stages([ONE, say("Done.")], path=tmp_path / "log.sqlite")
+    handle, [request] = await first.asking()
+    second = await stages([], path=tmp_path / "log.sqlite")
 
-        async def no_kernel(_: Conversation, __: RunSpec) -> ToolExecutor | None:
-            return None
+    async def no_kernel(*_: Any) -> None:
+        return None
 
-        recovered = await second.recover(no_kernel)
-        assert (recovered.continued, recovered.ended) == ([], [])
-        await second.aclose()
-        await first.conversation.route_decision(request.approval_id, Decision(approved=True))
-        assert (await handle.wait()).run.status == "complete"
-        await first.close()
-    assert sorted(names_in(tmp_path)) == ["log.sqlite", "log.sqlite-head"]
+    recovered = await second.runtime.recover(no_kernel)
+    assert (recovered.continued, recovered.ended) == ([], [])
+    await second.close()
+    await first.approve(request)
+    assert (await handle.wait()).run.status == "complete"
+    await first.close()
+    assert names_in(tmp_path) == ["log.sqlite", "log.sqlite-head"]
 
 
 async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted(stages: Stages) -> None:
@@ -273,18 +225,9 @@ async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted(s
     await one.run("Old prompt")
     await one.runtime.delete_conversation(one.conversation.conversation_id)
     fresh = await one.runtime.create_conversation()
-    handle = await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)
-    await handle.wait()
-    assert [m["role"] for m in one.model.requests[1].messages] == ["system", "user"]
+    await (await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)).wait()
+    assert one.roles() == ["system", "user"]
     assert "Old prompt" not in str(one.model.requests[1].messages)
     async for frame in fresh.subscribe(0):
         assert orjson.loads(frame)["seq"] == 1
         break
-
-
-class NoModels:
-    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
-        raise NoModelError
-
-    def secrets(self) -> tuple[str, ...]:
-        return ()
