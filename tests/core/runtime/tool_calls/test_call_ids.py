@@ -11,16 +11,14 @@ import pytest
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, ToolCallDelta
-from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ToolStateEvent
+from agent_kernel.protocol.events import ApprovalRequestEvent, ToolCompleteEvent, ToolStateEvent
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.registry import ToolRegistry
 from tests.core.models.model_apis import WireApi, each_api
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stages, second_life, stage
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, YES, Stage, Stages, second_life, stage, states
 
 
 async def cut_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -34,51 +32,37 @@ async def cut_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
 async def test_a_card_that_was_cut_off_stays_ended_when_the_model_counts_from_the_same_id_again(
     stages: Stages, tmp_path: Path, restarts: bool
 ) -> None:
-    path = tmp_path / "log.sqlite"
     model = ScriptedModel([cut_off, call("look", call_id="call_0"), say("Done.")])
-    first = await stages(model, path=path)
+    first = await stages(model, path=tmp_path / "log.sqlite")
     failed = (await first.run()).run
     assert failed.status == "error"
     if restarts:
-        async with second_life(path, model, first, first.executor) as (conversation, _):
-            await _has_a_card_of_its_own(conversation, failed.run_id)
+        async with second_life(first, model=model) as again:
+            await _has_a_card_of_its_own(again, failed.run_id)
     else:
-        await _has_a_card_of_its_own(first.conversation, failed.run_id)
+        await _has_a_card_of_its_own(first, failed.run_id)
 
 
-async def _has_a_card_of_its_own(conversation: Conversation, run_id: str) -> None:
-    [done] = (await (await conversation.retry_run(run_id)).wait()).tool_calls
-    shown = [frame async for frame in _until_complete(conversation.subscribe(0))]
-    assert done.state == "success"
+async def _has_a_card_of_its_own(stage: Stage, run_id: str) -> None:
+    [done] = (await (await stage.conversation.retry_run(run_id)).wait()).tool_calls
+    await stage.until(lambda: len(stage.of(ToolCompleteEvent)) == 2)
+    ends = [(event.tool_call_id, event.state) for event in stage.of(ToolCompleteEvent)]
+    assert ends == [("call_0", "cancelled"), (done.tool_call_id, "success")]
     assert done.tool_call_id != "call_0"
-    ends = [frame for frame in shown if '"type":"tool_complete"' in frame]
-    told = [('"tool_call_id":"call_0"' in frame, '"state":"cancelled"' in frame) for frame in ends]
-    assert told == [(True, True), (False, False)]
-
-
-async def _until_complete(frames: Any) -> Any:
-    completed = 0
-    async for frame in frames:
-        yield frame
-        completed += '"type":"complete"' in frame
-        if completed == 2:
-            return
 
 
 @pytest.mark.parametrize("kept", ["functions.run_python:0", "../../x", "call__thought__" + "A/+=" * 999])
 async def test_an_id_of_odd_but_plain_characters_stays_the_models(stages: Stages, kept: str) -> None:
     stage = await stages([call("look", call_id=kept), say("Done.")])
-    result = await stage.run()
-    assert [one.tool_call_id for one in result.tool_calls] == [kept]
+    assert list(states(await stage.run())) == [kept]
     assert stage.model.requests[-1].messages[-1]["tool_call_id"] == kept
 
 
 @pytest.mark.parametrize("odd", ["a\x00b", "\ud800", "x" * 100_000])
 async def test_an_id_that_can_be_neither_kept_nor_shown_gives_way_to_one_that_can(stages: Stages, odd: str) -> None:
     stage = await stages([calls(call("look", call_id=odd), call("look", call_id=odd)), say("Done.")])
-    result = await stage.run()
-    ids = [one.tool_call_id for one in result.tool_calls]
-    assert len(set(ids)) == 2
+    ids = list(states(await stage.run()))
+    assert len(ids) == 2
     assert odd not in ids
     asked, *answered = stage.model.requests[-1].messages[-3:]
     assert [one["id"] for one in asked["tool_calls"]] == [one["tool_call_id"] for one in answered] == ids
@@ -97,10 +81,9 @@ async def test_conversations_that_share_ids_share_nothing_else(tmp_path: Path) -
         handles.append(await other.start_run(spec, one.executor))
         seen += [(await handle.wait()).tool_calls[0] for handle in handles]
         await one.close()
-    assert {call.tool_call_id for call in seen} == {"call_0"}
-    assert len({call.approval_id for call in seen}) == 4
-    assert [call.result for call in seen] == [call.approval_id for call in seen]
-    assert [[output.text for output in call.outputs] for call in seen] == [[call.approval_id] for call in seen]
+    names = [call.approval_id for call in seen]
+    assert ({call.tool_call_id for call in seen}, len(set(names))) == ({"call_0"}, 4)
+    assert [(call.result, *(output.text for output in call.outputs)) for call in seen] == [(n, n) for n in names]
 
 
 def ask_once(request: ModelRequest) -> ModelTurn:
@@ -144,10 +127,8 @@ async def test_cards_the_history_and_the_kernel_have_the_tools_name_and_the_log_
 ) -> None:
     async with connected(call(WRITTEN, call_id="a", code="1"), say("Done."), api=api) as (server, model):
         one = await stages(model)
-        handle = await one.start()
-        [request] = await one.requests()
-        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
+        result = await one.run("Go", YES)
+    [request] = one.of(ApprovalRequestEvent)
     assert (result.text, result.run.error) == ("Done.", None)
     assert (request.tool_name, request.tool_input) == ("run_python", '{"code":"1"}')
     assert [ran.tool_name for ran in one.executor.ran] == ["run_python"]
@@ -164,6 +145,5 @@ async def test_rules_are_judged_on_the_tools_name(stages: Stages, name: str) -> 
         one = await stages(model)
         tools = (RUN_PYTHON, RUN_SHELL, replace(RUN_PYTHON, name="other"))
         result = await one.run(tools=tools, policy="allow", rules=("deny run_shell",))
-    [denied] = result.tool_calls
-    assert (denied.tool_name, denied.state) == ("run_shell", "denied")
+    assert [(denied.tool_name, denied.state) for denied in result.tool_calls] == [("run_shell", "denied")]
     assert one.executor.ran == []

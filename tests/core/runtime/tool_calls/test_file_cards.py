@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Warning
@@ -17,6 +16,7 @@ WRITE = ToolDeclaration(
     "Write.",
     {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
 )
+NEW = call("write_file", path="a.md", content="new\n")
 DIFF = "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new"
 
 
@@ -40,41 +40,30 @@ CARD = FileCard(
 async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_executor_can_tell(
     stages: Stages, card: FileCard | None, shown: Any
 ) -> None:
-    stage = await stages(
-        [call("write_file", path="a.md", content="new\n"), say("ok")], executor=FunctionExecutor(card=card)
-    )
-    handle = await stage.start(tools=(WRITE,))
-    [request] = await stage.requests()
+    stage = await stages([NEW, say("ok")], executor=FunctionExecutor(card=card))
+    handle, [request] = await stage.asking(tools=(WRITE,))
     preview = request.preview
     assert (preview.kind, preview.text, preview.left_out, preview.facts) == shown
-    assert [one.title for one in request.warnings] == [
-        "Writes files:",
-        *(["Follows a link:"] if card is CARD else []),
-    ]
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    linked = ["Follows a link:"] if card is CARD else []
+    assert [one.title for one in request.warnings] == ["Writes files:", *linked]
+    await stage.approve(request)
     result = await handle.wait()
-    assert [ran.arguments_json for ran in stage.executor.ran] == [request.tool_input]
-    assert [ran.base for ran in stage.executor.ran] == [card.base if card else ""], "what was shown is what is replaced"
+    base = card.base if card else ""  # what was shown is what is replaced
+    assert [(ran.arguments_json, ran.base) for ran in stage.executor.ran] == [(request.tool_input, base)]
     assert (result.tool_calls[0].preview, result.tool_calls[0].warnings) == (request.preview, request.warnings)
 
 
 async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_asked(stages: Stages) -> None:
     refusal = "This would change 50,000,000 characters of 'a.md'."
-    stage = await stages(
-        [call("write_file", path="a.md", content="new\n"), say("ok")],
-        executor=FunctionExecutor(card=FileCard(refusal=refusal)),
-    )
+    stage = await stages([NEW, say("ok")], executor=FunctionExecutor(card=FileCard(refusal=refusal)))
     result = await stage.run(tools=(WRITE,))
-    assert stage.of(ApprovalRequestEvent) == []
-    assert (result.tool_calls[0].state, result.tool_calls[0].reason) == ("invalid", refusal)
-    assert refusal in stage.model.requests[-1].messages[-1]["content"]
-    assert stage.executor.ran == []
+    assert [(one.state, one.reason) for one in result.tool_calls] == [("invalid", refusal)]
+    assert refusal in stage.told()[0]
+    assert (stage.of(ApprovalRequestEvent), stage.executor.ran) == ([], [])
 
 
 async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Stages) -> None:
-    stage = await stages(
-        [call("write_file", path="a.md", content="new\n"), say("ok")], executor=FunctionExecutor(card=CARD)
-    )
+    stage = await stages([NEW, say("ok")], executor=FunctionExecutor(card=CARD))
     await stage.run(tools=(WRITE,), policy="allow")
     assert stage.of(ApprovalRequestEvent) == []
     assert stage.of(ToolStartEvent)[0].preview.text == DIFF
@@ -85,10 +74,8 @@ async def test_what_this_servers_python_would_run_is_asked_about_whatever_the_ke
     """The kernel may have another Python, and the server may have been started in the notebook's folder."""
     writes = calls(*(call("write_file", path=path, content="x") for path in ("notes.md", "tornado.py")))
     stage = await stages([writes, say("ok")], executor=FunctionExecutor(edits=True, card=FileCard()))
-    handle = await stage.start(tools=(WRITE,), policy="edit")
-    [request] = await stage.requests()
+    handle, [request] = await stage.asking(tools=(WRITE,), policy="edit")
     assert "tornado.py" in request.tool_input
     assert [one.title for one in request.warnings] == ["Writes files:", "Runs by itself:"]
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-    result = await handle.wait()
-    assert [one.state for one in result.tool_calls] == ["success", "denied"]
+    await stage.deny(request)
+    assert [one.state for one in (await handle.wait()).tool_calls] == ["success", "denied"]

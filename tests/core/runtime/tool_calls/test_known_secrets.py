@@ -14,10 +14,10 @@ from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.runs.lifecycle import fitted
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import OutputSink
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import YES, FunctionExecutor, Stage, Stages
 
 KEY = "key-of-a-service-0123456789-and-more"
 TOKEN = "the 'servers' token"
@@ -35,11 +35,11 @@ def show_all(_: ApprovedCall, emit: OutputSink) -> Outcome:
     return Outcome("success", SAID)
 
 
-async def everything(stage: Stage, model: ScriptedModel) -> list[str]:
+async def everything(stage: Stage) -> list[str]:
     """What the model, the pages and the log were given."""
     number = stage.conversation.row.number
     logged = await stage.log.read(lambda sql: [json.dumps(body) for _, _, body in read_messages(sql, number)])
-    requests = [json.dumps(list(request.messages)) for request in model.requests]
+    requests = [json.dumps(list(request.messages)) for request in stage.model.requests]
     return [*requests, *logged, *(event.model_dump_json() for event in stage.events)]
 
 
@@ -53,7 +53,7 @@ async def test_what_is_read_unasked_tells_no_key(stages: Stages) -> None:
     stage = await stages([call("look", call_id="a"), say("Seen.")], executor=executor, secrets=(KEY, TOKEN))
     result = await stage.run("Look.")
     assert result.run.status == "complete"
-    texts = await everything(stage, stage.model)
+    texts = await everything(stage)
     for text in texts:
         assert KEY[:20] not in text
         assert "servers" not in text
@@ -67,30 +67,23 @@ async def test_what_is_read_unasked_tells_no_key(stages: Stages) -> None:
 
 @pytest.mark.parametrize("by_script", [True, False])
 async def test_what_a_person_approved_is_shown_as_it_is(stages: Stages, by_script: bool) -> None:
-    script = (approve("run_python"),) if by_script else ()
-    stage = await stages(
-        [call("run_python", call_id="a", code="show()"), say("Seen.")],
-        executor=FunctionExecutor(show_all),
-        secrets=(KEY, TOKEN),
-    )
-    handle = await stage.start("Show.", script=script)
-    if not by_script:
-        await stage.approve()
-    await handle.wait()
+    asks = [call("run_python", call_id="a", code="show()"), say("Seen.")]
+    stage = await stages(asks, executor=FunctionExecutor(show_all), secrets=(KEY, TOKEN))
+    if by_script:
+        await stage.run("Show.", script=(approve("run_python"),))
+    else:
+        await stage.run("Show.", YES)
     said = json.dumps(list(stage.model.requests[1].messages))
     assert (KEY in said) is (KEY in printed(stage, "stdout")) is not by_script
 
 
 async def test_the_file_on_a_card_is_shown_without_keys(stages: Stages) -> None:
     executor = FunctionExecutor(card=FileCard(diff=f"-KEY={KEY}\n+KEY=", base="b"))
-    stage = await stages(
-        [call("write_file", call_id="a", path=".env", content="KEY="), say("Done.")], executor=executor, secrets=(KEY,)
-    )
-    handle = await stage.start("Write.", tools=BUILTIN_TOOLS)
-    (asked,) = await stage.requests()
-    assert asked.preview is not None
+    write = call("write_file", call_id="a", path=".env", content="KEY=")
+    stage = await stages([write, say("Done.")], executor=executor, secrets=(KEY,))
+    handle, [asked] = await stage.asking(tools=BUILTIN_TOOLS)
     assert asked.preview.text == f"-KEY={IN_PLACE}\n+KEY="
-    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True, digest=asked.digest))
+    await stage.decide(Decision(approved=True, digest=asked.digest))
     await handle.wait()
     assert executor.ran[0].base == "b"
 
