@@ -8,39 +8,35 @@ import pytest
 from agent_kernel.approvals.folder_file import NO_LIMITS, parse
 from agent_kernel.errors import IllegalTransition, LogUnavailable, UndoRefused
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
-from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, ToolStateEvent, ToolUndoneEvent
-from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.events import ToolCompleteEvent, ToolStateEvent, ToolUndoneEvent
 from agent_kernel.testing import call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+from tests.core.runtime.runtime_fixtures import Stage, Stages
 
 WRITTEN = "2026-11-20T14:11:20Z"
+A, B = call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b")
 
 
 async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begins(stages: Stages) -> None:
-    stage = await stages([call("run_python", code="1"), say("ok")])
+    stage = await stages([A, say("ok")])
+    snapshots: list[int | None] = []
 
     async def act(_: ApprovedCall, __: Any) -> str:
-        executor.behind = 9
-        await stage.until(lambda: stage.of(ToolStateEvent)[-1].waiting_behind == 9)
-        snapshots.extend((await stage.conversation.view()).tool_calls)
-        executor.behind = None
-        await stage.until(lambda: stage.of(ToolStateEvent)[-1].waiting_behind is None)
+        for behind in (9, None):
+            stage.executor.behind = behind
+            await stage.until(lambda: stage.of(ToolStateEvent)[-1].waiting_behind == stage.executor.behind)
+            snapshots.extend(one.waiting_behind for one in await stage.calls())
         return "ran"
 
-    executor: FunctionExecutor = stage.executor
-    executor.act = act
-    snapshots: list[ToolCallView] = []
+    stage.executor.act = act
     await stage.run(policy="allow")
-    snapshots.extend((await stage.conversation.view()).tool_calls)
-    assert [view.waiting_behind for view in snapshots] == [9, None]
-    waits = [event for event in stage.of(ToolStateEvent) if event.state == "executing"]
-    assert [event.waiting_behind for event in waits] == [9, None]
-    assert stage.events.index(waits[0]) > stage.events.index(stage.of(ToolStartEvent)[0])
-    assert stage.events.index(waits[1]) < stage.events.index(stage.of(ToolCompleteEvent)[0])
+    waits = [event.waiting_behind for event in stage.of(ToolStateEvent) if event.state == "executing"]
+    assert waits == snapshots == [9, None]
+    kinds = [event.type for event in stage.events if event.type.startswith("tool_")]
+    assert kinds[-5:] == ["tool_start", "tool_state", "tool_state", "tool_output", "tool_complete"]
 
 
-def keeps(stage: Any) -> None:
+def keeps(stage: Stage) -> None:
     """The executor keeps what each call replaced."""
 
     def act(ran: ApprovedCall, _: Any) -> Outcome:
@@ -50,41 +46,35 @@ def keeps(stage: Any) -> None:
     stage.executor.act = act
 
 
-async def shown(stage: Any, tool_call_id: str) -> tuple[str | None, bool]:
-    """What a page that is opened now offers to undo, and whether that was done."""
-    [view] = [one for one in (await stage.conversation.view()).tool_calls if one.tool_call_id == tool_call_id]
-    return view.undo, view.undone
+async def shown(stage: Stage) -> tuple[str | None, bool]:
+    """What a page that is opened now offers to undo of the first call, and whether that was done."""
+    first = (await stage.calls())[0]
+    return first.undo, first.undone
 
 
 async def test_what_a_call_wrote_is_undone_and_the_model_learns_of_it_before_it_goes_on(stages: Stages) -> None:
-    turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
-    stage = await stages(turns)
+    stage = await stages([A, B, say("ok")])
     keeps(stage)
-    rules = ('ask run_python where code is "2"',)
-    handle = await stage.start(policy="allow", rules=rules)
-    [waiting] = await stage.requests()
-    assert stage.of(ToolCompleteEvent)[0].undo == WRITTEN
-    assert await shown(stage, "a") == (WRITTEN, False)
+    handle, _ = await stage.asking(policy="allow", rules=('ask run_python where code is "2"',))
+    assert (stage.of(ToolCompleteEvent)[0].undo, await shown(stage)) == (WRITTEN, (WRITTEN, False))
     await stage.conversation.undo_call("a", decided_by="ana")
-    assert stage.executor.undone == ["a"]
-    assert await shown(stage, "a") == (WRITTEN, True)
+    assert (stage.executor.undone, await shown(stage)) == (["a"], (WRITTEN, True))
     with pytest.raises(IllegalTransition):
         await stage.conversation.undo_call("b")
-    await stage.conversation.cancel_call(waiting.tool_call_id)
+    await stage.conversation.cancel_call("b")
     await handle.wait()
     [undone] = stage.of(ToolUndoneEvent)
     assert (undone.tool_call_id, undone.decided_by) == ("a", "ana")
-    assert stage.model.requests[-1].messages[-1]["role"] == "user"
-    assert "I have undone your run_python call" in stage.model.requests[-1].messages[-1]["content"]
+    last = stage.model.requests[-1].messages[-1]
+    assert (last["role"], "I have undone your run_python call" in last["content"]) == ("user", True)
 
 
 async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_next_prompt_learns_of_it(
     stages: Stages,
 ) -> None:
-    stage = await stages([call("run_python", code="1", call_id="a"), say("Written."), say("I see.")])
+    stage = await stages([A, say("Written."), say("I see.")])
     keeps(stage)
-    await stage.run(policy="allow")
-    [written] = (await stage.conversation.view()).tool_calls
+    [written] = (await stage.run(policy="allow")).tool_calls
     undone = await stage.runtime.undo(written.approval_id, decided_by="ana")
     assert (undone.undone, stage.executor.undone) == (True, ["a"])
     with pytest.raises(UndoRefused, match="undone already"):
@@ -93,14 +83,13 @@ async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_ne
     told = [message["content"] for message in stage.model.requests[-1].messages if message["role"] == "user"]
     assert told[1] == "I have undone your run_python call: None is as it was before."
     assert told[2].startswith("And now?")
-    assert [event.decided_by for event in stage.of(ToolUndoneEvent)] == ["ana"]
 
 
 async def test_an_undo_is_in_the_trail_before_it_is_done_and_can_be_asked_for_again_after_a_crash(
     stages: Stages,
 ) -> None:
     """Between the two the process dies, or the log takes nothing."""
-    stage = await stages([call("run_python", code="1", call_id="a"), say("Written.")])
+    stage = await stages([A, say("Written.")])
     keeps(stage)
     await stage.run(policy="allow")
 
@@ -115,10 +104,10 @@ async def test_an_undo_is_in_the_trail_before_it_is_done_and_can_be_asked_for_ag
     with pytest.raises(LogUnavailable):
         await stage.conversation.undo_call("a", decided_by="ana")
     await stage.set_read_only(False)
-    assert await shown(stage, "a") == (WRITTEN, False)
+    assert await shown(stage) == (WRITTEN, False)
     stage.executor.undo = undone
     await stage.conversation.undo_call("a", decided_by="ana")
-    assert await shown(stage, "a") == (WRITTEN, True)
+    assert await shown(stage) == (WRITTEN, True)
     stage.executor.kept.clear()
     with pytest.raises(UndoRefused):
         await stage.conversation.undo_call("a", redo=True, decided_by="eve")
@@ -127,14 +116,14 @@ async def test_an_undo_is_in_the_trail_before_it_is_done_and_can_be_asked_for_ag
     assert said == [{}, {}, {"redo": True}, refused]
 
 
+SECRET = 'deny write_file where path matches "secret/*"'
+
+
 @pytest.mark.parametrize(
     ("since", "refusal"),
     [
         ('rules = ["deny write_file"]', "By policy: deny write_file."),
-        (
-            "rules = ['deny write_file where path matches \"secret/*\"']",
-            'By policy: deny write_file where path matches "secret/*".',
-        ),
+        (f"rules = ['{SECRET}']", f"By policy: {SECRET}."),
         ('policy = "plan"', "Plan only: reads, never acts."),
         ('rules = ["ask write_file", "deny run_shell"]', None),
         ("rules = 3", None),  # not understood, so that nothing runs unasked: and here a person has asked
@@ -147,17 +136,14 @@ async def test_a_change_is_not_made_again_against_a_rule_that_came_since(
     """The path goes by a link: what is judged is the place that the call has written."""
     limits = [NO_LIMITS]
     write = call("write_file", path="link.md", content="new", call_id="a")
-    stage = await stages(
-        [write, call("run_python", code="1", call_id="b"), say("ok")], read_limits=lambda _: limits[-1]
-    )
+    stage = await stages([write, B, say("ok")], read_limits=lambda _: limits[-1])
     stage.executor.links["link.md"] = "/home/ana/secret/a.md"
     keeps(stage)
-    handle = await stage.start(policy="allow", tools=BUILTIN_TOOLS, rules=("ask run_python",))
-    await stage.requests()
+    handle, _ = await stage.asking(policy="allow", tools=BUILTIN_TOOLS, rules=("ask run_python",))
     if not during:
         await stage.conversation.cancel_call("b")
         await handle.wait()
-    [approval_id] = [one.approval_id for one in (await stage.conversation.view()).tool_calls if one.undo]
+    approval_id = (await stage.calls())[0].approval_id
     await stage.runtime.undo(approval_id)
     limits.append(parse(since.encode(), ".agent-kernel.toml"))
     if refusal is None:
@@ -166,11 +152,9 @@ async def test_a_change_is_not_made_again_against_a_rule_that_came_since(
         for _ in range(2):  # nor does a refusal use it up
             with pytest.raises(UndoRefused, match=re.escape(f"{refusal} The change was not made again.")):
                 await stage.runtime.undo(approval_id, redo=True)
-        assert await shown(stage, "a") == (WRITTEN, True)
+        assert await shown(stage) == (WRITTEN, True)
         limits.append(NO_LIMITS)
-        run_id = stage.of(ToolUndoneEvent)[0].run_id
-        assert run_id is not None
-        [change] = (await stage.runtime.undo_run(run_id, redo=True)).changes
+        [change] = (await stage.runtime.undo_run(handle.run_id, redo=True)).changes
         assert change.refusal is None
     await stage.conversation.undo_call("a")  # which no rule keeps anybody from
     assert stage.executor.undone == ["a"] * 3
