@@ -21,12 +21,13 @@ from agent_kernel.protocol.measures import RunMetrics
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.runtime.state import spending
 from agent_kernel.runtime.tool_calls import execution
-from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from agent_kernel.tools.executor import OutputSink
+from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import (
+    ASK_USER,
     LOOK,
+    NO,
     RUN_PYTHON,
+    YES,
     FunctionExecutor,
     InterruptibleExecutor,
     Stage,
@@ -36,7 +37,6 @@ from tests.core.runtime.runtime_fixtures import (
 from tests.core.runtime.tool_calls.test_cache import READ
 from tests.core.runtime.tool_calls.test_scripts import recorded
 
-ASK_USER = next(tool for tool in BUILTIN_TOOLS if tool.name == "ask_user")
 TOOLS = (RUN_PYTHON, LOOK, READ, ASK_USER)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -78,11 +78,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-async def decide(stage: Stage, clock: Clock, number: int, seconds: float, **decision: Any) -> None:
+async def decide(stage: Stage, clock: Clock, number: int, seconds: float, decision: Decision) -> None:
     """Decide the stage's request of this number after so many seconds, and wait for the call's end."""
-    request = (await stage.requests(number))[number - 1]
     clock.pass_by(seconds)
-    await stage.conversation.route_decision(request.approval_id, Decision(**decision))
+    request = await stage.decide(decision, number)
     await stage.until(lambda: [one for one in stage.of(ToolCompleteEvent) if one.tool_call_id == request.tool_call_id])
 
 
@@ -117,16 +116,14 @@ async def notebook(stages: Stages, clock: Clock) -> Notebook:
         calls(call("read", key="a"), usage=(10, 1)),
         say("ok", usage=(10, 1)),
     ]
-    model = ScriptedModel([*turns, calls(code("x"), code("y"), code("x = 1"), usage=(10, 1)), say("ok", usage=(10, 1))])
-    stage = await stages(model)
-    stage.executor.act = act
+    turns += [calls(code("x"), code("y"), code("x = 1"), usage=(10, 1)), say("ok", usage=(10, 1))]
+    stage = await stages(turns, executor=FunctionExecutor(act))
     told: list[Any] = []
     stage.runtime.listen_to_measures(told.extend)
 
-    handle = await stage.start(tools=TOOLS)
-    await stage.requests(2)
-    await decide(stage, clock, 1, 4, approved=True)  # which then runs for 1.5 s, while the other waits
-    await decide(stage, clock, 2, 2, approved=False)
+    handle, _ = await stage.asking(2, tools=TOOLS)
+    await decide(stage, clock, 1, 4, YES)  # which then runs for 1.5 s, while the other waits
+    await decide(stage, clock, 2, 2, NO)
     by_hand = (await handle.wait()).metrics
     rules = ('allow run_python where code is "fails"', 'deny run_python where code is "no"')
     by_rules = await stage.run(tools=TOOLS, rules=rules)
@@ -176,29 +173,21 @@ async def test_every_figure_of_a_notebook_and_all_that_was_told_is_exact(noteboo
     assert report.totals.calls == 11
     assert report.totals.decided_by == {"user": 2, "policy": 2, "rule": 2, "script": 2, "recording": 1}
     assert (report.totals.wait_seconds, report.totals.call_seconds) == (11.5, 1.5 + 2.0 + 3.0)
-    assert {row.tool: row.calls for row in report.by_tool} == {"run_python": 8, "read": 2, "unknown": 1}
+    by_tool = {"run_python": 8, "read": 2, "unknown": 1}
+    assert {row.tool: row.calls for row in report.by_tool} == by_tool
     assert [(row.model, row.calls) for row in report.by_model] == [("scripted", 11)]
-    assert {(row.tool, row.model, row.day, row.calls) for row in report.rows} == {
-        ("run_python", "scripted", "2026-11-21", 8),
-        ("read", "scripted", "2026-11-21", 2),
-        ("unknown", "scripted", "2026-11-21", 1),
-    }
-    assert asdict(report.runs) == {
-        "runs": 3,
-        "statuses": {"complete": 3},
-        "steps": 7,
-        "answered": 3,
-        "first_token_seconds": 0.5,
-    }
+    rows = {(row.tool, row.model, row.day, row.calls) for row in report.rows}
+    assert rows == {(tool, "scripted", "2026-11-21", count) for tool, count in by_tool.items()}
+    counted = {"runs": 3, "statuses": {"complete": 3}, "steps": 7, "answered": 3, "first_token_seconds": 0.5}
+    assert asdict(report.runs) == counted
     assert (report.tokens, report.cost) == ({"input": 3_050, "cached": 400, "output": 115, "reasoning": 30}, 0.03)
     kinds = [(kind, sum(isinstance(one, kind) for one in notebook.told)) for kind in (CallMeasure, Turn, RunMeasure)]
     assert kinds == [(CallMeasure, 11), (Turn, 7), (RunMeasure, 3)]
     assert "made_up" not in repr(notebook.told)
 
 
-class Gone(FunctionExecutor):
-    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
-        raise KernelGone("The kernel has died.")
+def gone(*_: Any) -> None:
+    raise KernelGone("The kernel has died.")
 
 
 @pytest.mark.parametrize(
@@ -206,14 +195,14 @@ class Gone(FunctionExecutor):
     [
         ("failed", FunctionExecutor(lambda call, emit: Outcome("error", "ValueError: " + "x" * 500)), code("a")),
         ("timed_out", InterruptibleExecutor(), code("a")),
-        ("unknown", Gone(), code("a")),
+        ("unknown", FunctionExecutor(gone), code("a")),
         ("invalid", FunctionExecutor(), call("run_python", cod="a")),
     ],
 )
 async def test_an_error_has_its_kind_and_a_result_that_was_cut_is_counted(
     stages: Stages, kind: str, executor: FunctionExecutor, turn: ModelTurn
 ) -> None:
-    stage = await stages(ScriptedModel([turn, say("ok")]), executor=executor, result_characters=300)
+    stage = await stages([turn, say("ok")], executor=executor, result_characters=300)
     handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
     if kind == "unknown":
         await continue_unknown(stage)

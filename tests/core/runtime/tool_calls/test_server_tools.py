@@ -18,8 +18,9 @@ from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.testing import ScriptedModel, call, calls, record, say
 from agent_kernel.tools.executor import Ask, OutputSink
 from agent_kernel.tools.server_tools import declared
-from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import YES, InterruptibleExecutor, Stages
 
+SEARCH = call("docs__search0", query="x")
 OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
 
 
@@ -62,24 +63,16 @@ class Servers:
         return Outcome("success", f"{notebook_path}: {call.arguments_json}")
 
 
-async def approve(stage: Stage, count: int = 1) -> None:
-    for request in await stage.requests(count):
-        decision = Decision(approval_id=request.approval_id, approved=True)
-        await stage.conversation.route_decision(request.approval_id, decision)
-
-
 @pytest.mark.parametrize("searched", [False, True])
 async def test_a_replay_has_the_results_and_needs_no_server(stages: Stages, tmp_path: Path, searched: bool) -> None:
     path = tmp_path / "run.jsonl"
-    found = call("docs__search0", query="pandas")
+    turns = [call("docs__search0", query="pandas")]
     if searched:
         found = call("call_tool", name="docs__search0", arguments={"query": "pandas"})
-    turns = [calls(call("find_tools", query="search")), calls(found)] if searched else [calls(found)]
+        turns = [call("find_tools", query="search"), found]
     servers = Servers(60 if searched else 1)
     live = await stages(record(path, ScriptedModel([*turns, say("Found.")])), server_tools=servers)
-    handle = await live.start()
-    await approve(live)
-    then = await handle.wait()
+    then = await live.run("Go", YES)
     assert servers.called == ["docs__search0"]
 
     replay = await stages(RecordedModel(load(path), name="replay"))
@@ -90,9 +83,8 @@ async def test_a_replay_has_the_results_and_needs_no_server(stages: Stages, tmp_
 
 
 async def test_a_call_of_a_server_does_not_wait_for_the_kernel(stages: Stages) -> None:
-    model = ScriptedModel([calls(call("run_python", code="1"), call("docs__search0", query="x")), say("Done.")])
-    executor = InterruptibleExecutor()
-    stage = await stages(model, executor=executor, server_tools=Servers())
+    executor, both = InterruptibleExecutor(), calls(call("run_python", code="1"), SEARCH)
+    stage = await stages([both, say("Done.")], executor=executor, server_tools=Servers())
     handle = await stage.start(policy="allow")
     await stage.until_runs()
     await stage.until(lambda: [one for one in stage.of(ToolCompleteEvent) if one.tool_name == "docs__search0"])
@@ -101,21 +93,18 @@ async def test_a_call_of_a_server_does_not_wait_for_the_kernel(stages: Stages) -
 
 
 async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stages) -> None:
-    model = ScriptedModel([calls(call("docs__search0", query="wait")), say("It took too long.")])
-    stage = await stages(model, server_tools=Servers(), tool_timeouts={"docs__search0": 0.05})
-    handle = await stage.start(policy="allow")
-    [one] = (await handle.wait()).tool_calls
-    assert (one.state, one.result) == (
-        "error",
-        "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known.",
-    )
+    turns = [call("docs__search0", query="wait"), say("It took too long.")]
+    stage = await stages(turns, server_tools=Servers(), tool_timeouts={"docs__search0": 0.05})
+    [one] = (await stage.run(policy="allow")).tool_calls
+    why = "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known."
+    assert (one.state, one.result) == ("error", why)
 
 
 async def test_an_answer_that_cannot_be_written_is_given_to_nobody_and_its_card_ends_with_the_call(
     stages: Stages,
 ) -> None:
     servers = Servers()
-    stage = await stages(ScriptedModel([calls(call("docs__search0", query="ask")), say("Done.")]), server_tools=servers)
+    stage = await stages([call("docs__search0", query="ask"), say("Done.")], server_tools=servers)
     handle = await stage.start(policy="allow")
     [asked] = await stage.until(lambda: [one for one in stage.of(ToolStartEvent) if one.tool_name == "ask_user"])
     await stage.set_read_only(True)
@@ -126,17 +115,15 @@ async def test_an_answer_that_cannot_be_written_is_given_to_nobody_and_its_card_
     servers.go_on.set()
     result = await handle.wait()
     assert servers.answers == [None]
-    assert [(one.tool_name, one.state) for one in result.tool_calls] == [
-        ("docs__search0", "success"),
-        ("ask_user", "cancelled"),
-    ]
+    ended = [(one.tool_name, one.state) for one in result.tool_calls]
+    assert ended == [("docs__search0", "success"), ("ask_user", "cancelled")]
     assert result.run.status == "complete"
 
 
 async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_once(stages: Stages) -> None:
     servers = Servers()
     servers.of_folder_fault = RuntimeError("a bug")
-    stage = await stages(ScriptedModel([say("Done.")]), server_tools=servers)
+    stage = await stages([say("Done.")], server_tools=servers)
     failed = await stage.run("Once")
     assert (failed.run.status, [one.content for one in failed.messages]) == ("error", ["Once"])
     servers.of_folder_fault = None
@@ -144,24 +131,20 @@ async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_
 
 
 async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its_tool_otherwise(stages: Stages) -> None:
-    servers, search = Servers(), call("docs__search0", query="x")
+    servers = Servers()
 
     async def redefined(_: ModelRequest) -> AsyncGenerator[ModelItem, None]:
         servers.tools = [declared("docs", "search0", "Deletes 0.", OBJECT)]
-        yield calls(search)
+        yield SEARCH
 
-    model = ScriptedModel([calls(search), calls(search), redefined, say("Done.")])
-    stage = await stages(model, server_tools=servers)
-    handle = await stage.start(policy="allow", server_cache=("docs__search0",))
-    assert [one.cached_at is not None for one in (await handle.wait()).tool_calls] == [False, True, False]
+    stage = await stages([SEARCH, SEARCH, redefined, say("Done.")], server_tools=servers)
+    result = await stage.run(policy="allow", server_cache=("docs__search0",))
+    assert [one.cached_at is not None for one in result.tool_calls] == [False, True, False]
     assert servers.called == ["docs__search0"] * 2
 
 
 async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
-    model = ScriptedModel(
-        [calls(call("docs__search0", query="x")), say("No."), calls(call("docs__search0")), say("Yes.")]
-    )
-    stage = await stages(model, server_tools=Servers())
+    stage = await stages([SEARCH, say("No."), SEARCH, say("Yes.")], server_tools=Servers())
     [one] = (await stage.run(policy="plan")).tool_calls
     assert one.state == "denied"
     [one] = (await stage.run(rules=("allow docs__search0",))).tool_calls
@@ -171,12 +154,11 @@ async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
 async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_for_the_file(stages: Stages) -> None:
     servers = Servers()
     servers.of_folder = {"file": ".mcp.json", "sha256": "0" * 64, "servers": "ours: npx ours"}
-    stage = await stages(ScriptedModel([say("One."), say("Two."), say("Three.")]), server_tools=servers)
+    stage = await stages([say("One."), say("Two."), say("Three.")], server_tools=servers)
     run = await stage.run(rules=("allow *",), policy="allow")
     [waiting] = run.tool_calls
     assert (waiting.tool_name, waiting.state, servers.decided) == ("start_mcp_servers", "awaiting_approval", [])
-    decision = Decision(approval_id=waiting.approval_id, approved=True, scope="conversation")
-    await stage.conversation.route_decision(waiting.approval_id, decision)
+    await stage.decide(Decision(approved=True, scope="conversation"))
     again = await stage.run()  # as after a restart of the server
     assert [(one.state, one.by) for one in again.tool_calls] == [("success", "policy")]
     assert servers.decided == [True, True]
@@ -187,25 +169,17 @@ async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_
 
 async def test_later_requests_have_the_tools_of_servers_that_came_up_meanwhile(stages: Stages) -> None:
     servers = Servers()
-    model = ScriptedModel([calls(call("docs__search0", query="a")), calls(call("slow__look", query="b")), say("Done.")])
-    stage = await stages(model, server_tools=servers)
-    handle = await stage.start(server_tools=("docs.*", "slow.*", "docs.srch0"))
-    [waiting] = await stage.requests(1)
+    stage = await stages([SEARCH, call("slow__look", query="b"), say("Done.")], server_tools=servers)
+    handle, _ = await stage.asking(server_tools=("docs.*", "slow.*", "docs.srch0"))
     servers.late = [declared(server, "look", "Looks.", OBJECT) for server in ("slow", "other")]
     servers.late.append(replace(servers.tools[0], description="Another one."))
-    decision = Decision(approval_id=waiting.approval_id, approved=True)
-    await stage.conversation.route_decision(waiting.approval_id, decision)
-    [_, waiting] = await stage.requests(2)  # it asks as any
-    await stage.conversation.route_decision(
-        waiting.approval_id, decision.model_copy(update={"approval_id": waiting.approval_id})
-    )
+    await stage.approve()
+    await stage.approve(2)  # it asks as any
     run = await handle.wait()
     assert servers.called == ["docs__search0", "slow__look"]
-    offered = [[tool["function"]["name"] for tool in request.tools] for request in model.requests]
-    assert [("slow__look" in names, "other__look" in names) for names in offered] == [
-        (False, False),
-        *[(True, False)] * 2,
-    ]
+    offered = [[tool["function"]["name"] for tool in request.tools] for request in stage.model.requests]
+    assert ["slow__look" in names for names in offered] == [False, True, True]
+    assert not any("other__look" in names for names in offered)
     [notice] = run.run.notices
     assert notice.content == "No tool of an MCP server fits slow.*, docs.srch0. There are: docs.* (1)."
     assert "slow__look" in [tool.name for tool in await stage.conversation.tools()]

@@ -12,13 +12,13 @@ from agent_kernel.approvals.scripted import approve_all
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
 from agent_kernel.protocol.commands import Decision, ToolRetryCommand
-from agent_kernel.protocol.events import ApprovalRequestEvent, RunEvent
+from agent_kernel.protocol.events import ApprovalRequestEvent
 from agent_kernel.protocol.vocabulary import WallLevel
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.turns.pauses import outside_walls
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, run_view
 
 RUN_SHELL = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_shell")
 IN_FOLDER, BUT_UDP = "writes only in this folder", "no network but UDP"
@@ -32,16 +32,18 @@ def executor(walls: WallsFound | None) -> FunctionExecutor:
 
 
 async def started(stages: Stages, walls: WallsFound | None, settings: dict[str, Any], **spec: Any) -> Stage:
-    arguments = spec.pop("arguments", {"command": "make all"})
-    stage = await stages(
-        ScriptedModel([call("run_shell", **arguments), say("Done.")]), executor=executor(walls), **settings
-    )
-    await stage.start(tools=(RUN_SHELL,), **spec)
+    arguments = {"command": "make all"} | spec.pop("arguments", {})
+    model = ScriptedModel([call("run_shell", **arguments), say("Done.")])
+    stage = await stages(model, executor=executor(walls), **settings)
+    await stage.start(**{"tools": (RUN_SHELL,)} | spec)
     return stage
 
 
-async def card(stage: Stage) -> ApprovalRequestEvent:
-    return (await stage.requests())[0]
+async def facts(stage: Stage) -> list[str]:
+    """What the card shows."""
+    preview = (await stage.requests())[0].preview
+    assert preview is not None
+    return preview.facts
 
 
 @pytest.mark.parametrize(
@@ -59,15 +61,12 @@ async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
     stages: Stages, walls: WallsFound | None, level: WallLevel, arguments: dict[str, Any], shown: str, means: str
 ) -> None:
     given = {"shell_walls": level, "hidden_paths": ("/the/log",), "shell_environment": ("PGHOST",)}
-    stage = await started(stages, walls, given, arguments={"command": "make all"} | arguments)
-    asked = await card(stage)
-    assert asked.preview is not None
-    assert asked.preview.facts == [means, f"walls: {shown}."]
-    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    stage = await started(stages, walls, given, arguments=arguments)
+    assert await facts(stage) == [means, f"walls: {shown}."]
+    await stage.approve()
     await stage.until_runs()
     [ran] = stage.executor.ran
-    assert ran.base == ("" if walls is None else shown)
-    assert ran.walls == Walls(level, ("/the/log",), ("PGHOST",))
+    assert (ran.base, ran.walls) == ("" if walls is None else shown, Walls(level, ("/the/log",), ("PGHOST",)))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +82,8 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
 ) -> None:
     limits = parse(f'walls = "{file}"'.encode(), ".agent-kernel.toml")
     stage = await started(stages, BUBBLEWRAP, {"shell_walls": site, "read_limits": lambda _: limits})
-    shown = (await card(stage)).preview
-    assert shown is not None
-    assert shown.facts[-1] == f"walls: {level} (bubblewrap)."
-    policy = stage.of(RunEvent)[-1].run.policy
+    assert (await facts(stage))[-1] == f"walls: {level} (bubblewrap)."
+    policy = run_view(stage).policy
     assert any(note in said for said in policy.notes) if note else policy.notes == []
     assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
 
@@ -103,12 +100,12 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
 async def test_a_rule_may_allow_a_command_inside_walls_alone(
     stages: Stages, walls: WallsFound | None, arguments: dict[str, Any], unasked: bool
 ) -> None:
-    stage = await started(stages, walls, {}, arguments={"command": "make all"} | arguments, rules=(MAKE,))
+    stage = await started(stages, walls, {}, arguments=arguments, rules=(MAKE,))
     if unasked:
         await stage.until_runs()
         assert not stage.of(ApprovalRequestEvent)
     else:
-        await card(stage)
+        await stage.requests()
         assert stage.executor.ran == []
 
 
@@ -132,24 +129,20 @@ def test_what_rules_say_of_walls(rule: str, outside: bool, inside: bool | None, 
     assert Policy([rule]).judge(judged).approval == approval
 
 
-@pytest.mark.parametrize("script", ["by a rule's mode", "by a script that does not say so"])
-async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(stages: Stages, script: str) -> None:
-    given = {"policy": "allow"} if script == "by a rule's mode" else {"script": approve_all(times=2)}
-    stage = await started(stages, BUBBLEWRAP, {}, arguments={"command": "make", "outside": True}, **given)
-    await card(stage)
+@pytest.mark.parametrize("given", [{"policy": "allow"}, {"script": approve_all(times=2)}], ids=["mode", "script"])
+async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(
+    stages: Stages, given: dict[str, Any]
+) -> None:
+    stage = await started(stages, BUBBLEWRAP, {}, arguments={"outside": True}, **given)
+    await stage.requests()
     assert stage.executor.ran == []
 
 
 async def test_a_tool_of_the_notebooks_own_with_that_name_has_no_walls(stages: Stages) -> None:
     own = replace(RUN_SHELL, description="Run a command on the cluster.")
-    stage = await stages(
-        ScriptedModel([call("run_shell", command="make"), say("Done.")]), executor=executor(BUBBLEWRAP)
-    )
-    await stage.start(tools=(own,))
-    asked = await card(stage)
-    assert asked.preview is not None
-    assert asked.preview.facts == []
-    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    stage = await started(stages, BUBBLEWRAP, {}, tools=(own,))
+    assert await facts(stage) == []
+    await stage.approve()
     await stage.until_runs()
     assert stage.executor.ran[0].walls is None
 
@@ -160,15 +153,15 @@ async def test_always_allow_offers_the_side_of_the_walls_that_the_card_shows(sta
         (NEITHER, {}, ""),
         (BUBBLEWRAP, {"outside": True}, " outside walls"),
     ):
-        stage = await started(stages, walls, {}, arguments={"command": "make all"} | arguments)
-        asked = await card(stage)
+        stage = await started(stages, walls, {}, arguments=arguments)
+        [asked] = await stage.requests()
         exact, begins, every = (offer.text for offer in asked.rules if "user" in offer.scopes)
         assert exact.startswith(f"allow run_shell{side} where digest is ")
         assert begins == f'allow run_shell{side} where command matches "make all *"'
         assert every == f"allow run_shell{side}"
-        await stage.conversation.route_decision(asked.approval_id, Decision(approved=True, scope="conversation"))
+        await stage.decide(Decision(approved=True, scope="conversation"))
         await stage.until_runs()
-        assert stage.of(RunEvent)[-1].run.policy.rules[-1].text == f"allow run_shell{side}"
+        assert run_view(stage).policy.rules[-1].text == f"allow run_shell{side}"
 
 
 async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls(stages: Stages) -> None:
@@ -178,23 +171,14 @@ async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls
     again = call("run_shell", command="curl x", outside=True)
     model = ScriptedModel([call("run_shell", command="curl x"), say("It has no network."), again, say("Done.")])
     stage = await stages(model, executor=FunctionExecutor(stopped, walls=BUBBLEWRAP))
-    run = await stage.start(tools=(RUN_SHELL,), policy="allow")
-    ended = (await run.wait()).tool_calls[0]
-    assert (ended.result or "").splitlines()[:2] == [
-        "Error: walls: workspace (bubblewrap)",
-        "stopped by the walls: no network",
-    ]
+    [ended] = (await stage.run(tools=(RUN_SHELL,), policy="allow")).tool_calls
+    assert str(ended.result).startswith("Error: walls: workspace (bubblewrap)\nstopped by the walls: no network\n")
     command = ToolRetryCommand(type="tool_retry", tool_call_id=ended.tool_call_id, outside=True)
     await handle_command(command, stage.conversation, "ana")
-    asked = await card(stage)
-    assert (
-        model.requests[2]
-        .messages[-1]["content"]
-        .startswith('Try this call again: run_shell with {"command":"curl x","outside":true}')
-    )
-    assert asked.preview is not None
-    assert asked.preview.facts == [NO_WALLS, "walls: none (it runs outside)."]
-    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    assert await facts(stage) == [NO_WALLS, "walls: none (it runs outside)."]
+    told = stage.model.requests[2].messages[-1]["content"]
+    assert told.startswith('Try this call again: run_shell with {"command":"curl x","outside":true}')
+    asked = await stage.approve()
     await stage.until_runs(asked.tool_call_id)
     with pytest.raises(IllegalTransition, match="no walls around run_python"):
         outside_walls(ended.model_copy(update={"tool_name": "run_python"}))
