@@ -3,7 +3,7 @@ happens, and a reply to each command that names itself."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
-from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.events import ApprovalResponseEvent
 from agent_kernel.runtime.clients import session as sessions
@@ -20,8 +20,7 @@ from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import OutputSink
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import Stage, Stages
 
 Frame = dict[str, Any]
 
@@ -41,20 +40,25 @@ class Line:
                 if kind in (None, frame["type"]):
                     return frame
 
-    async def answer(self, **command: Any) -> Frame:
+    async def seqs(self, count: int) -> list[int]:
+        """Of so many frames."""
+        return [(await self.next())["seq"] for _ in range(count)]
+
+    async def answer(self, kind: str, **fields: Any) -> Frame:
         """Send a command with an id; the first frame that names it."""
-        command.setdefault("id", "the one")
-        self.say(command)
-        async with asyncio.timeout(60):
-            while (frame := await self.next()).get("command_id") != command["id"]:
-                pass
-        return frame
+        self.say({"type": kind, "id": "the one", **fields})
+        return (await self.replies("the one"))[-1]
+
+    async def replies(self, last: str) -> list[Frame]:
+        """The frames that name a command, up to the first that names this one."""
+        named: list[Frame] = []
+        while not named or named[-1]["command_id"] != last:
+            frame = await self.next()
+            named += [frame] if frame.get("command_id") is not None else []
+        return named
 
     def say(self, command: Frame) -> None:
         raise NotImplementedError
-
-    def begin(self) -> None:
-        """What a page does first."""
 
     async def close(self) -> None:
         await self.tasks.aclose()
@@ -82,15 +86,16 @@ class Socket(Line):
 
 
 class Widget(Line):
-    """The messages of a widget, of which pages come unheard."""
+    """The messages of a widget, of which pages come unheard: each says first where it left off."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, *, begins: bool = True) -> None:
         super().__init__()
         self.comm = SimpleNamespace(handle_msg=None)
-        self.messages: list[int] = []
         self._channel = WidgetChannel(self, asyncio.get_running_loop(), self.tasks)
         self._channel.attach()
         self._channel.open(conversation)
+        if begins:
+            self.say({"type": "resume", "last_seq": 0})
 
     _handle_msg = None
 
@@ -98,31 +103,24 @@ class Widget(Line):
         self._callback = callback
 
     def post_frames(self, frames: list[str]) -> None:
-        self.messages.append(len(frames))
         for frame in frames:
             self.came.put_nowait(frame)
 
     def say(self, command: Frame) -> None:
         self._callback(command)
 
-    def begin(self) -> None:
-        self.say({"type": "resume", "last_seq": 0})
-
     async def close(self) -> None:
         self._channel.close()
         await super().close()
 
 
-Connect = Callable[[Conversation], Line]
-
-
-@pytest.fixture(params=[Socket, Widget], ids=["socket", "widget"])
-async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
+@pytest.fixture
+async def opened() -> AsyncIterator[Any]:
+    """Opens a line of a class, which is closed at the end."""
     lines: list[Line] = []
 
-    def make(conversation: Conversation) -> Line:
-        lines.append(request.param(conversation))
-        lines[-1].begin()
+    def make(kind: Any, *arguments: Any, **options: Any) -> Any:
+        lines.append(kind(*arguments, **options))
         return lines[-1]
 
     yield make
@@ -130,33 +128,32 @@ async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
         await line.close()
 
 
-class UndoExecutor(FunctionExecutor):
-    """Calls change files; `undo` does, or raises, what the test says."""
-
-    def __init__(self, undo: Callable[[], Any]) -> None:
-        super().__init__(act=self._change)
-        self._undo = undo
-
-    def _change(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
-        return Outcome("success", "written", undo="2026-11-22T08:00:00Z")
-
-    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
-        result = self._undo()
-        if asyncio.iscoroutine(result):
-            await result
+Connect = Callable[[Stage], Awaitable[Line]]
 
 
-def fails(error: Exception) -> Callable[[], None]:
-    def fail() -> None:
-        raise error
+@pytest.fixture(params=[Socket, Widget], ids=["socket", "widget"])
+def connect(request: pytest.FixtureRequest, opened: Any) -> Connect:
+    """Opens a line that was greeted, over each transport."""
 
-    return fail
+    async def make(stage: Stage) -> Line:
+        line: Line = opened(request.param, stage.conversation)
+        await line.next("session")
+        return line
+
+    return make
 
 
 async def changed(stages: Stages, undo: Callable[[], Any] = lambda: None) -> Stage:
-    """A run has changed a file, by the call `a`."""
-    model = ScriptedModel([call("look", call_id="a"), say("Done.")])
-    stage: Stage = await stages(model, executor=UndoExecutor(undo))
+    """A run has changed a file, by the call `a`, whose `undo` does this."""
+    stage = await stages([call("look", call_id="a"), say("Done.")])
+    stage.executor.act = lambda *_: Outcome("success", "written", undo="2026-11-22T08:00:00Z")
+
+    async def undone(approval_id: str, *, redo: bool = False) -> None:
+        result = undo()
+        if asyncio.iscoroutine(result):
+            await result
+
+    stage.executor.undo = undone  # type: ignore[method-assign]
     await stage.run()
     return stage
 
@@ -164,16 +161,16 @@ async def changed(stages: Stages, undo: Callable[[], Any] = lambda: None) -> Sta
 async def asking(stages: Stages) -> Stage:
     """Two calls wait for a decision."""
     asked = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
-    stage: Stage = await stages(ScriptedModel([asked, say("Done."), say("Bye.")]))
-    await stage.start()
-    await stage.requests(2)
+    stage = await stages(ScriptedModel([asked, say("Done."), say("Bye.")]))
+    await stage.asking(2)
     return stage
 
 
-async def test_the_session_comes_first_and_the_events_after_it(stages: Stages, connect: Connect) -> None:
+@pytest.mark.parametrize("kind", [Socket, Widget])
+async def test_the_session_comes_first_and_the_events_after_it(stages: Stages, opened: Any, kind: Any) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
-    line = connect(stage.conversation)
+    line = opened(kind, stage.conversation)
     session = await line.next()
     assert (session["type"], session["protocol"], session["last_seq"]) == ("session", 1, last)
     assert [one["tool_call_id"] for one in session["pending"]] == ["a", "b"]
@@ -186,11 +183,10 @@ async def test_the_session_comes_first_and_the_events_after_it(stages: Stages, c
 async def test_a_client_gets_what_it_missed_once_and_in_order(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
-    line = connect(stage.conversation)
-    await line.next("session")
-    assert (await line.answer(type="resume", last_seq=last))["type"] == "ack"
+    line = await connect(stage)
+    assert (await line.answer("resume", last_seq=last))["type"] == "ack"
     line.say({"type": "resume", "last_seq": 2})
-    assert [(await line.next())["seq"] for _ in range(last - 2)] == list(range(3, last + 1))
+    assert await line.seqs(last - 2) == list(range(3, last + 1))
 
 
 async def test_a_client_that_was_away_for_very_long_gets_a_snapshot_instead(
@@ -199,36 +195,34 @@ async def test_a_client_that_was_away_for_very_long_gets_a_snapshot_instead(
     stage = await asking(stages)
     last = stage.conversation.last_seq
     monkeypatch.setattr(sessions, "REPLAYED_EVENTS", last - 2)
-    line = connect(stage.conversation)
-    await line.next("session")
+    line = await connect(stage)
     line.say({"type": "resume", "last_seq": 2})
-    assert [(await line.next())["seq"] for _ in range(last - 2)] == list(range(3, last + 1))
-    session = await line.answer(type="resume", last_seq=1)
+    assert await line.seqs(last - 2) == list(range(3, last + 1))
+    session = await line.answer("resume", last_seq=1)
     assert (session["type"], session["last_seq"]) == ("session", last)
     await stage.start("And then?")
-    assert (await line.next())["seq"] == last + 1
+    assert await line.seqs(1) == [last + 1]
 
 
-async def test_a_client_may_say_where_it_left_off_as_it_comes(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_may_say_where_it_left_off_as_it_comes(
+    stages: Stages, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
-    line = Socket(stage.conversation, left_off=3)
+    line = opened(Socket, stage.conversation, left_off=3)
     assert (await line.next())["type"] == "session"
-    assert [(await line.next())["seq"] for _ in range(last - 3)] == list(range(4, last + 1))
+    assert await line.seqs(last - 3) == list(range(4, last + 1))
     monkeypatch.setattr(sessions, "REPLAYED_EVENTS", last - 2)
-    far_behind = Socket(stage.conversation, left_off=1)
+    far_behind = opened(Socket, stage.conversation, left_off=1)
     assert (await far_behind.next())["last_seq"] == last
     await stage.start("And then?")
-    assert (await far_behind.next())["seq"] == last + 1
-    for one in (line, far_behind):
-        await one.close()
+    assert await far_behind.seqs(1) == [last + 1]
 
 
 async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     first, second = await stage.requests(2)
-    line = connect(stage.conversation)
-    await line.next("session")
+    line = await connect(stage)
     said: list[Frame] = [
         {"type": "ping", "id": "ping"},
         {"type": "shown", "id": "shown", "run_id": first.run_id, "shown": True},
@@ -242,12 +236,7 @@ async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: 
     ]
     for command in said:
         line.say(command)
-    replies = []
-    while not replies or replies[-1][0] != "end":
-        frame = await line.next()
-        if frame.get("command_id") is not None:
-            replies.append((frame["command_id"], frame["type"], frame.get("code")))
-    assert replies == [
+    assert [(one["command_id"], one["type"], one.get("code")) for one in await line.replies("end")] == [
         ("ping", "pong", None),
         ("shown", "ack", None),
         ("decision", "ack", None),
@@ -290,40 +279,35 @@ def test_an_error_has_one_code_and_one_status(error: Exception, code: str, statu
 
 @pytest.mark.parametrize("error", [errors.UndoRefused("x", "a"), errors.KernelGone("x"), RuntimeError("a secret")])
 async def test_a_client_is_told_an_error_and_stays(stages: Stages, connect: Connect, error: Exception) -> None:
-    stage = await changed(stages, fails(error))
-    line = connect(stage.conversation)
-    await line.next("session")
-    told = await line.answer(type="tool_undo", tool_call_id="a")
+    def fail() -> None:
+        raise error
+
+    line = await connect(await changed(stages, fail))
+    told = await line.answer("tool_undo", tool_call_id="a")
     reply = reply_for(error)
     assert (told["code"], told["message"], told["tool_call_id"]) == (reply.code, reply.message, reply.tool_call_id)
-    assert (await line.answer(type="ping", id="still here"))["type"] == "pong"
+    assert (await line.answer("ping"))["type"] == "pong"
 
 
 async def test_a_command_is_done_before_the_next_one_of_its_client(stages: Stages, connect: Connect) -> None:
     gate = asyncio.Event()
     stage = await changed(stages, gate.wait)
-    line, other = connect(stage.conversation), connect(stage.conversation)
-    for one in (line, other):
-        await one.next("session")
+    line, other = await connect(stage), await connect(stage)
     line.say({"type": "tool_undo", "id": "slow", "tool_call_id": "a"})
     for number in range(20):
         line.say({"type": "ping", "id": str(number)})
-    assert (await other.answer(type="ping"))["type"] == "pong"  # another client does not wait
+    assert (await other.answer("ping"))["type"] == "pong"  # another client does not wait
     gate.set()
-    named = []
-    while len(named) < 21:
-        if (name := (await line.next()).get("command_id")) is not None:
-            named.append(name)
-    assert named == ["slow", *map(str, range(20))]
+    assert [one["command_id"] for one in await line.replies("19")] == ["slow", *map(str, range(20))]
 
 
-async def test_a_page_that_floods_is_told_what_was_not_done(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_floods_is_told_what_was_not_done(
+    stages: Stages, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A socket is read no faster than its commands are done; what comes over a widget has been read already."""
     monkeypatch.setattr(sessions, "WAITING_FRAMES", 3)
     gate = asyncio.Event()
-    stage = await changed(stages, gate.wait)
-    line = Widget(stage.conversation)
-    line.begin()
+    line = opened(Widget, (await changed(stages, gate.wait)).conversation)
     await line.next("session")
     line.say({"type": "tool_undo", "id": "slow", "tool_call_id": "a"})
     for number in range(5):
@@ -333,69 +317,51 @@ async def test_a_page_that_floods_is_told_what_was_not_done(stages: Stages, monk
     assert "3 commands" in refused[0]["message"]
     gate.set()
     assert [(await line.next("pong"))["command_id"] for _ in range(2)] == ["0", "1"]
-    await line.close()
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "{not json",
-        "[1]",
-        '"ping"',
-        b"\xff\xfe",
-        '{"type": "ping", "type": "ping"}',
-        "[" * 100_000,
-        r'{"type": "ping", "id": "\ud800"}',
-        json.dumps({"type": "ping", "id": ["a"]}),
-        json.dumps({"type": "message", "content": "x" * MAX_FRAME_BYTES}),
-    ],
-    ids=["text", "array", "string", "bytes", "twice", "deep", "half", "no id", "too long"],
-)
-async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Stages, frame: str | bytes) -> None:
-    stage = await changed(stages)
-    line = Socket(stage.conversation)
+async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Stages, opened: Any) -> None:
+    line = opened(Socket, (await changed(stages)).conversation)
     await line.next("session")
-    line.say(frame)
-    assert (await line.next("error"))["code"] == "INVALID_FORMAT"
-    assert (await line.answer(type="ping"))["type"] == "pong"
-    await line.close()
+    texts = ["{not json", "[1]", '"ping"', b"\xff\xfe", '{"type": "ping", "type": "ping"}', "[" * 100_000]
+    odd = [{"type": "ping", "id": "\ud800"}, {"type": "ping", "id": ["a"]}]
+    long = {"type": "message", "content": "x" * MAX_FRAME_BYTES}
+    for frame in [*texts, *map(json.dumps, [*odd, long])]:
+        line.say(frame)
+        assert (await line.next("error"))["code"] == "INVALID_FORMAT", frame[:40]
+    assert (await line.answer("ping"))["type"] == "pong"
 
 
-async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Stages) -> None:
+async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Stages, opened: Any) -> None:
     async def may(right: Right) -> bool:
         return right == "read"
 
     stage = await asking(stages)
     [asked] = await stage.requests(1)
-    line = Socket(stage.conversation, may=may)
+    line = opened(Socket, stage.conversation, may=may)
     await line.next("session")
-    for command in (
-        {"type": "message", "content": "Delete everything."},
-        {"type": "approval_response", "approval_id": asked.approval_id, "approved": True},
-        {"type": "cancel", "run_id": asked.run_id},
-    ):
-        assert (await line.answer(**command))["code"] == "ACCESS_DENIED"
-    for command in ({"type": "shown", "run_id": "r", "shown": True}, {"type": "resume", "last_seq": 0}):
-        assert (await line.answer(**command))["type"] == "ack"
-    assert (await line.next())["seq"] == 1
+    approval = {"approval_id": asked.approval_id, "approved": True}
+    assert (await line.answer("message", content="Delete everything."))["code"] == "ACCESS_DENIED"
+    assert (await line.answer("approval_response", **approval))["code"] == "ACCESS_DENIED"
+    assert (await line.answer("cancel", run_id=asked.run_id))["code"] == "ACCESS_DENIED"
+    assert (await line.answer("shown", run_id="r", shown=True))["type"] == "ack"
+    assert (await line.answer("resume", last_seq=0))["type"] == "ack"
+    assert await line.seqs(1) == [1]
     assert stage.executor.ran == []
-    await line.close()
 
 
-async def test_the_log_names_the_person_of_the_session(stages: Stages) -> None:
+async def test_the_log_names_the_person_of_the_session(stages: Stages, opened: Any) -> None:
     stage = await asking(stages)
     [asked] = await stage.requests(1)
-    line = Socket(stage.conversation, person="ana")
-    await line.answer(type="approval_response", approval_id=asked.approval_id, approved=False)
-    decided = await stage.until(lambda: stage.of(ApprovalResponseEvent))
-    assert decided[0].decided_by == "ana"
-    await line.close()
+    line = opened(Socket, stage.conversation, person="ana")
+    await line.answer("approval_response", approval_id=asked.approval_id, approved=False)
+    [decided] = await stage.until(lambda: stage.of(ApprovalResponseEvent))
+    assert decided.decided_by == "ana"
 
 
-async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name(stages: Stages) -> None:
+async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name(stages: Stages, opened: Any) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
-    line = Widget(stage.conversation)
+    line = opened(Widget, stage.conversation, begins=False)
     for page in ("first", "second"):
         for _ in range(3):  # a page asks again until it hears something
             line.say({"type": "resume", "id": page, "last_seq": 0})
@@ -404,29 +370,25 @@ async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name
         heard = [await line.next() for _ in range(last + 2)]
         assert [frame["seq"] for frame in heard if frame["type"] != "ack"] == list(range(1, last + 1))
         assert [frame["command_id"] for frame in heard if frame["type"] == "ack"] == [page, page]
-    await line.close()
 
 
-async def test_a_client_that_leaves_leaves_nothing_behind(stages: Stages) -> None:
+async def test_a_client_that_leaves_leaves_nothing_behind(stages: Stages, opened: Any) -> None:
     class Left(Socket):
         async def send(self, frame: bytes) -> None:
             raise ClientGone
 
-    stage = await changed(stages)
-    conversation = await stage.runtime.create_conversation()
-    line = Left(conversation)
+    conversation = await (await changed(stages)).runtime.create_conversation()
+    line = opened(Left, conversation)
     async with asyncio.timeout(60):
         await line.running
         await line.session.receive(b'{"type": "ping"}')
     assert not conversation.is_watched
-    await line.close()
 
 
-async def test_a_session_ends_with_its_conversation(stages: Stages) -> None:
+async def test_a_session_ends_with_its_conversation(stages: Stages, opened: Any) -> None:
     stage = await changed(stages)
-    line = Socket(stage.conversation)
-    await line.answer(type="ping")
+    line = opened(Socket, stage.conversation)
+    await line.answer("ping")
     await stage.runtime.delete_conversation(stage.conversation.conversation_id)
     async with asyncio.timeout(60):
         await line.running
-    await line.close()

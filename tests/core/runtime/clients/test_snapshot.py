@@ -15,9 +15,7 @@ from agent_kernel.log import runs
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import (
-    ApprovalRequestEvent,
     CompleteEvent,
     MessageEvent,
     ReasoningEvent,
@@ -27,11 +25,9 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.feed import Feed
-from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.executor import OutputSink
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages
+from tests.core.runtime.runtime_fixtures import NO, YES, FunctionExecutor, Stage, Stages
 
 
 async def collect(feed: Feed, after: int, count: int) -> list[int]:
@@ -97,21 +93,9 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
         tokens = [event.content for event in stage.of(TokenEvent) if event.message_id == message_id]
         assert "".join(tokens) == content
     assert "".join(event.content for event in stage.of(ReasoningEvent)) == "Hm."
-    kinds = [event.type for event in stage.events if event.type not in ("token", "reasoning")]
-    assert kinds == [
-        "run",
-        "message",
-        "message",
-        "tool_state",
-        "usage",
-        "approval_response",
-        "tool_start",
-        "tool_output",
-        "tool_complete",
-        "message",
-        "complete",
-        "run",
-    ]
+    kinds = " ".join(event.type for event in stage.events if event.type not in ("token", "reasoning"))
+    began = "run message message tool_state usage approval_response tool_start tool_output tool_complete"
+    assert kinds == f"{began} message complete run"
     [outcome] = stage.of(ToolCompleteEvent)
     assert outcome.seq < min(event.seq for event in stage.of(TokenEvent) if event.message_id == list(messages)[-1])
     assert result.text == "The answer is 42."
@@ -124,59 +108,44 @@ def plot(call: ApprovedCall, emit: OutputSink) -> Outcome:
     return Outcome("success", "<plot “é”>")
 
 
-async def told(stages: Stages, path: Path) -> Stage:
+@pytest.fixture
+async def told(stages: Stages) -> Stage:
     """A conversation with a call of each kind: done, denied, not valid, and one that waits."""
-    turns = [
-        calls(
-            call("run_python", code="open('x', 'w')", call_id="a"),
-            call("run_python", code="2", call_id="b"),
-            call("no_such_tool", call_id="c"),
-        ),
-        say("It is “there”."),
-        call("run_python", code="3", call_id="d"),
-    ]
-    stage: Stage = await stages(ScriptedModel(turns), executor=FunctionExecutor(act=plot), path=path)
-    handle = await stage.start()
-    first, second = await stage.requests(2)
-    await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
-    await stage.conversation.route_decision(second.approval_id, Decision(approved=False, reason="No."))
-    await handle.wait()
-    await stage.start("And now?")
-    await stage.until(lambda: [one for one in stage.of(ApprovalRequestEvent) if one.tool_call_id == "d"])
+    code = [call("run_python", code=text, call_id=name) for name, text in (("a", "open('x', 'w')"), ("b", "2"))]
+    turns = [calls(*code, call("no_such_tool", call_id="c")), say("It is “there”.")]
+    stage = await stages([*turns, call("run_python", code="3", call_id="d")], executor=FunctionExecutor(plot))
+    await stage.run("Go", YES, NO)
+    await stage.asking(3, "And now?")
     return stage
 
 
-async def test_a_snapshot_has_all_that_a_client_shows(stages: Stages, tmp_path: Path) -> None:
-    stage = await told(stages, tmp_path / "log.sqlite")
-    view = await stage.conversation.view()
-    assert (view.status, view.last_seq) == ("awaiting_approval", stage.conversation.last_seq)
-    first, denied, invalid, waiting = view.tool_calls
+async def test_a_snapshot_has_all_that_a_client_shows(told: Stage) -> None:
+    view = await told.conversation.view()
+    assert (view.status, view.last_seq) == ("awaiting_approval", told.conversation.last_seq)
+    assert [one.state for one in view.tool_calls] == ["success", "denied", "invalid", "awaiting_approval"]
+    first, *_, waiting = view.tool_calls
     assert [output.kind for output in first.outputs] == ["display", "stream"]
-    assert [one.state for one in (first, denied, invalid, waiting)] == [
-        "success",
-        "denied",
-        "invalid",
-        "awaiting_approval",
-    ]
     assert first.warnings[0].title == "Writes files:"
     assert waiting.preview is not None
     assert [offer.text for offer in waiting.rules][-2:] == ["allow run_python", "allow *"]
 
 
-async def test_the_list_has_whole_conversations_in_pages(stages: Stages, tmp_path: Path) -> None:
-    stage = await told(stages, tmp_path / "log.sqlite")
-    others = [await stage.runtime.create_conversation() for _ in range(3)]
-    names = [one.conversation_id for one in (stage.conversation, *others)]
-    listed = orjson.loads(await stage.runtime.list_conversations())
-    assert [one["conversation_id"] for one in listed] == names
-    whole = (await stage.conversation.view()).model_dump(mode="json")
-    assert listed[0] == whole
-    assert (listed[1]["status"], listed[1]["messages"], listed[1]["last_seq"]) == ("idle", [], 0)
-    page = orjson.loads(await stage.runtime.list_conversations(after=names[1], limit=1))
-    assert [one["conversation_id"] for one in page] == names[2:3]
-    assert orjson.loads(await stage.runtime.list_conversations(after=names[3])) == []
+async def test_the_list_has_whole_conversations_in_pages(told: Stage) -> None:
+    others = [await told.runtime.create_conversation() for _ in range(3)]
+    names = [one.conversation_id for one in (told.conversation, *others)]
+
+    async def listed(**page: Any) -> list[Any]:
+        found: list[Any] = orjson.loads(await told.runtime.list_conversations(**page))
+        return found
+
+    first, second, *_ = await listed()
+    assert [one["conversation_id"] for one in await listed()] == names
+    assert first == (await told.conversation.view()).model_dump(mode="json")
+    assert (second["status"], second["messages"], second["last_seq"]) == ("idle", [], 0)
+    assert [one["conversation_id"] for one in await listed(after=names[1], limit=1)] == names[2:3]
+    assert await listed(after=names[3]) == []
     with pytest.raises(UnknownConversation):
-        await stage.runtime.list_conversations(after="nowhere")
+        await listed(after="nowhere")
 
 
 async def thinks_and_begins(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -190,52 +159,29 @@ async def begins_a_call(request: ModelRequest) -> AsyncGenerator[ModelItem, None
     await asyncio.Event().wait()
 
 
-async def resume_from(stage: Stage) -> int:
+@pytest.mark.parametrize(("steps", "turn"), [(1, thinks_and_begins), (40, thinks_and_begins), (1, begins_a_call)])
+async def test_a_client_resumes_with_the_turn_that_the_model_is_writing(stages: Stages, steps: int, turn: Any) -> None:
+    stage = await stages([*(call("look", call_id=f"c{number}") for number in range(steps)), turn])
+    await stage.start()
+    if turn is thinks_and_begins:
+        await stage.until(lambda: stage.of(TokenEvent))
+        begun = stage.of(ReasoningEvent)[-1]
+    else:
+        begun = (await stage.until(lambda: [one for one in stage.of(ToolStateEvent) if one.tool_call_id == "half"]))[0]
     snapshot = await stage.conversation.snapshot()
-    assert snapshot.view.last_seq == stage.conversation.last_seq
-    return snapshot.resume_from
-
-
-@pytest.mark.parametrize("steps", [1, 40])
-async def test_of_a_long_run_it_is_the_turn_that_the_model_is_writing(stages: Stages, steps: int) -> None:
-    looks = [call("look", call_id=f"c{number}") for number in range(steps)]
-    stage = await stages(ScriptedModel([*looks, thinks_and_begins]))
-    await stage.start()
-    await stage.until(lambda: [event for event in stage.of(TokenEvent) if event.content == "Half an ans"])
-    assert await resume_from(stage) == stage.of(ReasoningEvent)[-1].seq - 1
-
-
-async def test_a_call_that_the_model_is_writing_is_part_of_it(stages: Stages) -> None:
-    stage = await stages(ScriptedModel([call("look", call_id="a"), begins_a_call]))
-    await stage.start()
-    cards = await stage.until(lambda: [event for event in stage.of(ToolStateEvent) if event.tool_call_id == "half"])
-    assert await resume_from(stage) == cards[0].seq - 1
+    assert (snapshot.view.last_seq, snapshot.resume_from) == (stage.conversation.last_seq, begun.seq - 1)
 
 
 PATHS = ("a.ipynb", "folder/a.ipynb", "folder/b.ipynb", "folders/a.ipynb", None)
 
 
-async def finished(runtime: Runtime, path: str | None) -> None:
-    conversation = await runtime.create_conversation(notebook_path=None)
-    spec = RunSpec(run_id=f"run_{path}", prompt="Go on.", notebook_path=path, cell_id="cell_1")
-    await (await conversation.start_run(spec, None)).wait()
-
-
-async def test_runs_follow_the_rename_of_their_notebook_and_of_a_folder(tmp_path: Path) -> None:
-    with ScriptedModel([say("Done.") for _ in PATHS]) as model:
-        runtime = await Runtime.open(tmp_path / "log.sqlite", OneModel(model))
-        for path in PATHS:
-            await finished(runtime, path)
-        await runtime.rename_notebooks("folder", "else/100%")
-        await runtime.rename_notebooks("a.ipynb", "b's.ipynb")
-        await runtime.rename_notebooks("nothing.ipynb", "else.ipynb")
-        listed = await runtime.list_runs()
-        await runtime.aclose()
-    assert [run.notebook for run in listed] == [
-        "b's.ipynb",
-        "else/100%/a.ipynb",
-        "else/100%/b.ipynb",
-        "folders/a.ipynb",
-        None,
-    ]
-    assert {run.cell_id for run in listed} == {"cell_1"}
+async def test_runs_follow_the_rename_of_their_notebook_and_of_a_folder(stages: Stages) -> None:
+    stage = await stages([say("Done.") for _ in PATHS])
+    for path in PATHS:
+        stage.conversation = await stage.runtime.create_conversation()
+        await stage.run(notebook_path=path, cell_id="cell_1")
+    for old, new in (("folder", "else/100%"), ("a.ipynb", "b's.ipynb"), ("nothing.ipynb", "else.ipynb")):
+        await stage.runtime.rename_notebooks(old, new)
+    listed = await stage.runtime.list_runs()
+    renamed = ["b's.ipynb", "else/100%/a.ipynb", "else/100%/b.ipynb", "folders/a.ipynb", None]
+    assert [(run.notebook, run.cell_id) for run in listed] == [(path, "cell_1") for path in renamed]
