@@ -13,8 +13,7 @@ from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import CHAT, Events, WireApi, each_api
 from tests.core.models.model_fixtures import TURN, connected, turn_of
-from tests.core.runtime.runtime_fixtures import Stages
-from tests.core.runtime.turns.test_budget import run_view, until_paused
+from tests.core.runtime.runtime_fixtures import Stages, run_view, until_paused
 
 NOT_REPORTED = TokenUsage()
 

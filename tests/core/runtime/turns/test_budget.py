@@ -11,121 +11,93 @@ from pydantic import TypeAdapter, ValidationError
 from agent_kernel.errors import AlreadyDecided, InvalidArguments
 from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
 from agent_kernel.protocol.commands import BudgetAddition
-from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, RunEvent
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
+from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.record.record_examples import bare
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, stage
+from tests.core.runtime.runtime_fixtures import Stage, Stages, run_view, second_life, until_paused
 
-TWO_CALLS = BudgetLimits(tool_calls=2)
+TWO_CALLS, ONE_MORE = BudgetLimits(tool_calls=2), BudgetLimits(tool_calls=1)
 LOOKS = [call("look", call_id="a"), call("look", call_id="b")]
 
 
-def run_view(stage: Stage) -> RunView:
-    view: RunView = stage.of(RunEvent)[-1].run
-    return view
-
-
-async def until_paused(stage: Stage) -> str:
-    """The pause's id, which an answer names."""
-    await stage.until(lambda: stage.of(RunEvent) and run_view(stage).paused)
-    paused = run_view(stage).paused
-    assert paused is not None
-    return paused.pause_id
+async def paused(
+    stages: Stages, turns: Any, budget: BudgetLimits = TWO_CALLS, **options: Any
+) -> tuple[Stage, RunHandle, str]:
+    """A run that waits at its budget, and the pause's id."""
+    stage = await stages(turns, **options)
+    handle = await stage.start(budget=budget)
+    return stage, handle, await until_paused(stage)
 
 
 async def test_a_run_at_its_budget_waits_and_goes_on_with_what_a_person_adds(stages: Stages) -> None:
-    stage = await stages([*LOOKS, say("Done.")])
-    handle = await stage.start(budget=TWO_CALLS)
-    pause = await until_paused(stage)
-    assert run_view(stage).status == "running"
-    assert run_view(stage).paused.reached == ["tool_calls"]
+    stage, handle, pause = await paused(stages, [*LOOKS, say("Done.")])
+    assert (run_view(stage).status, run_view(stage).paused.reached) == ("running", ["tool_calls"])
     assert len(stage.model.requests) == 2
-    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+    # A client that knows no pauses is told why nothing moves.
+    [error] = stage.of(ErrorEvent)
+    assert (error.code, error.details) == ("BUDGET_EXCEEDED", {"pause_id": pause})
+    assert error.message == "Budget reached: 2 of 2 tool calls. The run is paused before its next model call."
+    assert stage.of(CompleteEvent) == []
+    await stage.conversation.raise_budget(handle.run_id, pause, ONE_MORE, decided_by="ana")
     result = await handle.wait()
     assert (result.run.status, result.text, result.run.paused) == ("complete", "Done.", None)
     assert result.run.budget.tool_calls == 3
     [raised] = result.run.raises
     assert (raised.decided_by, raised.add.tool_calls, raised.steps) == ("ana", 1, 2)
-    assert [m["role"] for m in stage.model.requests[-1].messages] == ["system", "user", *("assistant", "tool") * 2]
-
-
-async def test_a_client_that_knows_no_pauses_is_told_why_nothing_moves(stages: Stages) -> None:
-    stage = await stages(LOOKS)
-    await stage.start(budget=TWO_CALLS)
-    pause = await until_paused(stage)
-    [error] = stage.of(ErrorEvent)
-    assert (error.code, error.details) == ("BUDGET_EXCEEDED", {"pause_id": pause})
-    assert error.message == "Budget reached: 2 of 2 tool calls. The run is paused before its next model call."
-    assert stage.of(CompleteEvent) == []
+    assert stage.roles() == ["system", "user", *("assistant", "tool") * 2]
 
 
 async def test_where_nobody_can_be_asked_the_run_ends(stages: Stages) -> None:
     stage = await stages(LOOKS, attended=False)
     result = await stage.run(budget=TWO_CALLS)
-    assert result.run.status == "error"
     assert result.run.error is not None
-    assert result.run.error.code == "BUDGET_EXCEEDED"
-    assert [c.state for c in result.tool_calls] == ["success", "success"]
+    assert (result.run.status, result.run.error.code) == ("error", "BUDGET_EXCEEDED")
+    assert [one.state for one in result.tool_calls] == ["success", "success"]
 
 
-async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with ScriptedModel(LOOKS) as model:
-        before = await stage(model, path)
-        handle = await before.start(budget=TWO_CALLS)
-        pause = await until_paused(before)
-    executor = FunctionExecutor()
-    with ScriptedModel([say("Done.")]) as model:
-        async with second_life(path, model, before, executor) as (conversation, [again]):
-            [shown] = (await conversation.view()).runs
-            assert shown.paused is not None
-            assert shown.paused.pause_id == pause
-            assert model.requests == []
-            await conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
-            result = await again.wait()
+async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(stages: Stages, tmp_path: Path) -> None:
+    before, handle, pause = await paused(stages, LOOKS, path=tmp_path / "log.sqlite")
+    async with second_life(before, say("Done.")) as again:
+        [shown] = (await again.conversation.view()).runs
+        assert shown.paused is not None
+        assert (shown.paused.pause_id, again.model.requests) == (pause, [])
+        await again.conversation.raise_budget(handle.run_id, pause, ONE_MORE)
+        result = await again.handles[0].wait()
     assert (result.text, result.run.budget.tool_calls) == ("Done.", 3)
-    assert executor.ran == []
-    assert [m["role"] for m in model.requests[0].messages] == ["system", "user", *("assistant", "tool") * 2]
+    assert again.executor.ran == []
+    assert again.roles() == ["system", "user", *("assistant", "tool") * 2]
 
 
 async def test_of_two_answers_the_first_counts_and_the_audit_trail_names_it(stages: Stages) -> None:
-    one = await stages([*LOOKS, say("Done.")])
-    handle = await one.start(budget=TWO_CALLS)
-    pause = await until_paused(one)
+    one, handle, pause = await paused(stages, [*LOOKS, say("Done.")])
     answers = [
         one.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=more), decided_by=name)
         for more, name in ((5, "ana"), (7, "ben"))
     ]
     first, second = await asyncio.gather(*answers, return_exceptions=True)
     result = await handle.wait()
-    entries = await one.audit()
-    assert first is None
-    assert isinstance(second, AlreadyDecided)
-    assert "by ana" in str(second)
+    assert (first, type(second), "by ana" in str(second)) == (None, AlreadyDecided, True)
     assert result.run.budget.tool_calls == 7
-    [raised] = [entry for entry in entries if entry["kind"] == "budget"]
+    [raised] = [entry for entry in await one.audit() if entry["kind"] == "budget"]
     assert (raised["decided_by"], raised["added"], raised["budget"]["tool_calls"]) == ("ana", {"tool_calls": 5}, 7)
     assert raised["spent"]["tool_calls"] == 2
 
 
 async def test_every_limit_that_is_reached_has_to_be_raised(stages: Stages) -> None:
-    stage = await stages([*LOOKS, say("Done.")])
-    handle = await stage.start(budget=BudgetLimits(tool_calls=2, steps=2))
-    pause = await until_paused(stage)
+    stage, handle, pause = await paused(stages, [*LOOKS, say("Done.")], BudgetLimits(tool_calls=2, steps=2))
     with pytest.raises(InvalidArguments, match="Add steps too"):
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
+        await stage.conversation.raise_budget(handle.run_id, pause, ONE_MORE)
     await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1, steps=1))
     assert (await handle.wait()).text == "Done."
 
 
 async def test_stop_ends_a_paused_run(stages: Stages) -> None:
-    stage = await stages(LOOKS)
-    handle = await stage.start(budget=TWO_CALLS)
-    await until_paused(stage)
+    stage, handle, _ = await paused(stages, LOOKS)
     await stage.conversation.cancel_run(handle.run_id)
     result = await handle.wait()
     assert (result.run.status, result.run.paused) == ("cancelled", None)
@@ -135,37 +107,29 @@ async def test_stop_ends_a_paused_run(stages: Stages) -> None:
 async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(
     stages: Stages, by_message: bool
 ) -> None:
-    stage = await stages([*LOOKS, say("Heard.")])
-    paused = await stage.start(budget=TWO_CALLS)
-    await until_paused(stage)
+    stage, handle, _ = await paused(stages, [*LOOKS, say("Heard.")])
     if by_message:
         await stage.conversation.send_message("And now?", decided_by="eve")
     else:
         spec = RunSpec(run_id="run_new", prompt="And now?")
         await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
     await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
-    assert (await paused.wait()).run.status == "error"
-    trail = await stage.audit()
-    [sent] = [entry for entry in trail if entry["kind"] == "message"]
-    assert (sent["run_id"], sent["tool_call_ids"]) == (paused.run_id, [])
+    assert (await handle.wait()).run.status == "error"
+    [sent] = [entry for entry in await stage.audit() if entry["kind"] == "message"]
+    assert (sent["run_id"], sent["tool_call_ids"]) == (handle.run_id, [])
     assert (sent["by"], sent["decided_by"]) == ("user", "eve")
 
 
 async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stages: Stages) -> None:
     many = [call("look", call_id=f"c{number}") for number in range(5)]
-    ask = call("run_python", call_id="last", code="x")
-    stage = await stages([calls(*many, ask), say("Done.")])
-    handle = await stage.start(budget=BudgetLimits(tool_calls=3))
-    pause = await until_paused(stage)
+    turns = [calls(*many, call("run_python", call_id="last", code="x")), say("Done.")]
+    stage, handle, pause = await paused(stages, turns, BudgetLimits(tool_calls=3))
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
-    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+    await stage.conversation.raise_budget(handle.run_id, pause, ONE_MORE)
     result = await handle.wait()
-    states = {one.tool_call_id: one.state for one in result.tool_calls}
-    assert list(states.values()) == ["success"] * 3 + ["denied"] * 3
+    assert [one.state for one in result.tool_calls] == ["success"] * 3 + ["denied"] * 3
     assert result.run.usage.tool_calls == 3
-    told = [m["content"] for m in stage.model.requests[-1].messages if m["role"] == "tool"]
-    assert len(told) == 6
-    assert all("budget of tool calls is reached" in text for text in told[3:])
+    assert ["budget of tool calls is reached" in text for text in stage.told()] == [False] * 3 + [True] * 3
     assert not stage.of(ApprovalRequestEvent)
 
 
@@ -182,49 +146,44 @@ def looks(usage: TokenUsage = HALF_A_CENT, call_id: str = "") -> ModelTurn:
     return ModelTurn("", tool_calls=call("look", call_id=call_id).tool_calls, usage=usage)
 
 
+def record_of(result: RunResult) -> str:
+    return bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
+
+
 def model(*turns: Any, facts: ModelFacts = OPENAI) -> ScriptedModel:
     return ScriptedModel(turns, facts=facts, name=facts.wire_name)
 
 
 async def test_a_run_that_has_spent_its_dollars_waits_and_goes_on_with_what_a_person_adds(stages: Stages) -> None:
     with model(looks(), looks(), say("Done.")) as one:
-        stage = await stages(one)
-        handle = await stage.start(budget=CENT)
-        pause = await until_paused(stage)
-        assert (run_view(stage).paused.reached, run_view(stage).paused.unpriced) == (["usd"], False)
-        assert stage.of(ErrorEvent)[-1].message == (
-            "Budget reached: $0.01 of 0.01 US dollars. The run is paused before its next model call."
-        )
+        stage, handle, pause = await paused(stages, one, CENT)
+        shown = run_view(stage).paused
+        assert (shown.reached, shown.unpriced) == (["usd"], False)
+        why = "Budget reached: $0.01 of 0.01 US dollars. The run is paused before its next model call."
+        assert stage.of(ErrorEvent)[-1].message == why
         with pytest.raises(InvalidArguments, match="Add usd too"):
             await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tokens=5))
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(usd=0.25), decided_by="ana")
         result = await handle.wait()
     assert (result.text, result.run.budget.usd) == ("Done.", 0.26)
-    assert "Budget raised by ana: $0.25." in bare(
-        render_record(result.run, result.messages, result.tool_calls)["text/html"]
-    )
+    assert "Budget raised by ana: $0.25." in record_of(result)
 
 
 @pytest.mark.parametrize("facts", [ELSEWHERE, PROXY, ModelFacts("gpt-5"), ModelFacts("no-such", OPENAI.base_url)])
 async def test_where_no_price_is_known_the_run_asks_before_its_first_request(stages: Stages, facts: ModelFacts) -> None:
     one = model(say("Done."), facts=facts)
-    stage = await stages(one)
-    handle = await stage.start(budget=CENT)
-    pause = await until_paused(stage)
-    assert one.requests == []
-    assert (run_view(stage).paused.reached, run_view(stage).paused.unpriced) == (["usd"], True)
-    [notice] = run_view(stage).notices
-    assert notice.content == NO_PRICE.replace("gpt-5", facts.wire_name)
+    stage, handle, pause = await paused(stages, one, CENT)
+    shown = run_view(stage)
+    assert (one.requests, shown.paused.reached, shown.paused.unpriced) == ([], ["usd"], True)
+    assert [notice.content for notice in shown.notices] == [NO_PRICE.replace("gpt-5", facts.wire_name)]
     for refused in (BudgetLimits(usd=100), BudgetLimits()):
         with pytest.raises(InvalidArguments, match="can't be checked"):
             await stage.conversation.raise_budget(handle.run_id, pause, refused)
     assert run_view(stage).budget.usd == 0.01
     await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(), without_usd=True, decided_by="ana")
     result = await handle.wait()
-    assert (result.text, result.run.budget.usd) == ("Done.", None)
-    assert result.run.raises[0].without_usd
-    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
-    assert "Limit in US dollars taken away by ana." in record
+    assert (result.text, result.run.budget.usd, result.run.raises[0].without_usd) == ("Done.", None, True)
+    assert "Limit in US dollars taken away by ana." in record_of(result)
 
 
 @pytest.mark.parametrize("usd", [0, 0.01])
@@ -234,7 +193,7 @@ async def test_a_local_model_and_a_recording_keep_within_any_budget(stages: Stag
         ScriptedModel([looks(), say("Done.")], recorded=True),
     ):
         with one:
-            result = await (await (await stages(one)).start(budget=BudgetLimits(usd=usd))).wait()
+            result = await (await stages(one)).run(budget=BudgetLimits(usd=usd))
         assert (result.run.status, result.text) == ("complete", "Done.")
 
 
