@@ -18,6 +18,7 @@ from agent_kernel.log.audit_head import head_path, missing, read_note
 from agent_kernel.log.file_faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.lists import ModelsView, ServersView
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.walls.inside import found_walls
@@ -305,7 +306,9 @@ async def _of_server(place: "Place") -> list[Finding]:
     for one in listed.servers if listed is not None else ():
         what = f"The MCP server {reveal(one.name)} of {place.url} is {one.state}"
         if one.state == "ready":
-            found.append(Finding("ok", f"{what}: {one.tools} tools, about {one.tokens:,} tokens of each request."))
+            found.append(
+                Finding("ok", f"{what}: {plural(one.tools, 'tool')}, about {one.tokens:,} tokens of each request.")
+            )
         else:
             found.append(Finding("note", f"{what}. {reveal(one.error)}", "It is tried again."))
         found += [Finding("note", reveal(note)) for note in one.notes]

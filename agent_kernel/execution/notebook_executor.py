@@ -16,6 +16,7 @@ from agent_kernel.execution.cell_changes import CellChanges, WayBack, as_it_was,
 from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.execution.link import RequestFailed
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, ToolVerdict, source_digest
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.file_cards import CellCard
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits, Mention
 from agent_kernel.protocol.pages import CellChange, CellState, PageAnswer, ReadCells, RunCell
@@ -165,9 +166,11 @@ class NotebookExecutor(KernelExecutor):
         found = await self._notebook.ask(ReadCells(first=first_cell, count=cells))
         answer = found.answer
         if answer.total and first_cell >= answer.total:
-            raise ToolFailed(f"The notebook has {answer.total} cells, numbered from 0; there is no cell {first_cell}.")
+            raise ToolFailed(
+                f"The notebook has {plural(answer.total, 'cell')}, numbered from 0; there is no cell {first_cell}."
+            )
         self._keep(*answer.cells)
-        head = f"This notebook ({found.path}), {found.place}: {answer.total} cells, numbered from 0."
+        head = f"This notebook ({found.path}), {found.place}: {plural(answer.total, 'cell')}, numbered from 0."
         text, seen = tell(head, answer.cells, answer.total)
         return Outcome("success", text, cells=seen)
 

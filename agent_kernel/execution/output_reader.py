@@ -8,6 +8,7 @@ from typing import Any, Literal
 from agent_kernel.execution.display_text import PICTURES, display_text, widget_in
 from agent_kernel.execution.long_tables import long_table
 from agent_kernel.execution.stream_text import StreamText, plain
+from agent_kernel.protocol.figures import left_out
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import InputRequest, OutputSink
 
@@ -172,7 +173,7 @@ class OutputReader:
         self._shown = max(self._shown, self._streams.length)
         text = self._streams.end(min(unsent, END_CHARACTERS))
         if unsent > len(text):
-            note = f"[{unsent - len(text):,} characters are left out here.]\n"
+            note = f"[{left_out(0, unsent - len(text))} here.]\n"
             self._emit(OutputView(kind="stream", name="stderr", text=note))
         if text:
             self._emit(OutputView(kind="stream", text=text))

@@ -4,6 +4,7 @@ import re
 from collections import deque
 from itertools import chain
 
+from agent_kernel.protocol.figures import left_out
 from agent_kernel.tools.truncation import SPILL_BYTES, new_file
 
 SHOWN_CHARACTERS = 1_048_576
@@ -81,5 +82,5 @@ class StreamText:
             kept = "all of it" if not last else f"the first {SPILL_BYTES // 1_048_576} MiB"
             where = f"; {kept} is in the file {name}"
         end = (first[-_TAIL_CHARACTERS:] + last)[-_TAIL_CHARACTERS:]
-        note = f"[... {self.length - SHOWN_CHARACTERS:,} characters left out here{where} ...]"
+        note = f"[... {left_out(0, self.length - SHOWN_CHARACTERS)} here{where} ...]"
         return f"{plain(first[:_HEAD_CHARACTERS])}\n{note}\n{plain(end)}", name

@@ -8,6 +8,7 @@ from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.execution.backups import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.offered_tools import FOLDER
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.kernel_events import AskRemoveRule, AskUndo, AskUndoRun, WaitingRun
 from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
@@ -177,7 +178,7 @@ def tools(found: ServersView) -> str:
 def _server(server: ServerView, found: ServersView) -> str:
     whose = {"user": "yours", "site": "the site's", "folder": "this folder's"}[server.whose]
     head = f"{reveal(server.name)} ({whose}): {_SERVER_STATES[server.state]}"
-    cost = f", {server.tools} tools, about {server.tokens:,} tokens of each request" if server.tools else ""
+    cost = f", {plural(server.tools, 'tool')}, about {server.tokens:,} tokens of each request" if server.tools else ""
     lines = [head + cost, *([f"  {reveal(server.error)}"] if server.error else [])]
     names = [tool.name for tool in found.tools if tool.server == server.name]
     lines += [f"  {name}" for name in names[:SHOWN_TOOLS]]

@@ -1,10 +1,22 @@
-"""Formats token counts and costs for records and messages. Cards do the same in widgets/src/text/format.ts."""
+"""Formats numbers, token counts and costs for records and messages. Cards do the same in widgets/src/text/format.ts."""
 
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_kernel.protocol.views import Usage
+
+
+def plural(number: int, name: str) -> str:
+    """`1 line`, `4,001 lines`."""
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def left_out(lines: int, characters: int) -> str:
+    """How much of a text is not shown: its whole lines, and all characters, also those of a line that is shown in
+    part. `3 lines, 240 characters left out`; within a line `10,502 characters left out`."""
+    parts = [plural(lines, "line")] if lines else []
+    return f"{', '.join([*parts, plural(characters, 'character')])} left out"
 
 
 def tokens(count: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
@@ -54,7 +55,7 @@ def render_so_far(progress: RunProgress, *, below_prompt: bool = False) -> dict[
     policy = words.policy_words(run)
     model = words.model_words(run)  # a queued run has none yet
     facts = f"{model}, {policy}." if model else f"{policy[:1].upper()}{policy[1:]}."
-    notes = [f"And {len(found) - len(shown)} more calls."] if len(found) > len(shown) else []
+    notes = [f"And {plural(len(found) - len(shown), 'more call')}."] if len(found) > len(shown) else []
     notes += [*_counted(progress.ended), AS_SAVED]
     return {
         "text/html": _to_html(run, f"<strong>{head}</strong> {escape_prose(facts)}", shown, notes),

@@ -4,12 +4,14 @@ import contextlib
 import os
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 from platformdirs import user_cache_path
+
+from agent_kernel.protocol.figures import left_out
 
 SPILL_BYTES = 50 * 1024 * 1024
 KEPT_AGE = timedelta(days=7)
@@ -38,59 +40,97 @@ class Shortened:
     """The file with the whole output, if one was written."""
 
 
+def cut_line(line: str, most: int) -> str:
+    """A line in at most so many characters: its start and its end, and between them how much it left out."""
+    if len(line) <= most:
+        return line
+    kept = max(0, most - len(_within(len(line))))
+    start, end = line[: kept // 2], line[len(line) - kept + kept // 2 :]
+    return f"{start}{_within(len(line) - kept)}{end}"
+
+
+def _within(characters: int) -> str:
+    return f"{_CUT} [{left_out(0, characters)}] {_CUT}"
+
+
 def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | str | None = None) -> Shortened:
     """Shorten a text to its limits, including the separator line. Linear in the text's size.
 
-    One fifth of what is kept is the start and four fifths the end, where errors and results are. Over-long lines are
-    cut with `...`. A text that would not get shorter is returned unchanged.
+    One fifth of what is kept is the start and four fifths the end, where errors and results are. Each cut says what it
+    left out: the separator, and `cut_line`. A text that would not get shorter is returned unchanged.
     """
     lines = text.split("\n")
-    if len(text) <= limits.characters and len(lines) <= limits.lines:
+    if len(text) <= limits.characters and len(lines) - text.endswith("\n") <= limits.lines:
         return Shortened(text, False)
     # The separator's length is bounded by its text with the largest possible counts.
     separator = len(_separator(len(lines), len(text), output_file))
     room = max(0, limits.characters - max(separator, min(_SEPARATOR, limits.characters // 20)) - 2)
     keep = max(2, limits.lines - 1)
-    head_lines = max(1, keep // 5)
     longest = max(_LINE, limits.characters // len(lines))
-    head = _first(lines[:head_lines], room // 5, longest)
-    rest = lines[head_lines:] if len(lines) > 1 else lines
-    tail = _last(rest[-(keep - head_lines) :], room - len(head), longest)
-    kept_lines = head.count("\n") + tail.count("\n") + 2
-    middle = _separator(max(0, len(lines) - kept_lines), len(text) - len(head) - len(tail), output_file)
-    shortened = f"{head}\n{middle}\n{tail}"
+    head = _first(lines[: max(1, min(keep // 5, len(lines) - 1))], room // 5, longest)
+    rest = text[head.covers :].split("\n")
+    most = keep - len(head.lines)
+    tail = _last(rest[-most:], room - head.size, longest, head.is_cut and len(rest) <= most)
+    hidden = len(text) - head.covers - tail.covers
+    gone = max(0, len(rest) - len(tail.lines) - head.is_cut)
+    shortened = "\n".join([*head.lines, _separator(gone, hidden, output_file), *tail.lines])
     return Shortened(shortened, True) if len(shortened) < len(text) else Shortened(text, False)
 
 
 def _separator(lines: int, characters: int, output_file: Path | str | None) -> str:
+    what = f"{left_out(lines, characters)} here." if characters else "Long lines are cut."
     where = f" The output is in {output_file}, up to 50 MB of it: read more with read_file." if output_file else ""
-    return f"... [{lines:,} lines, {characters:,} characters left out here.{where}] ..."
+    return f"... [{what}{where}] ..."
 
 
-def _first(lines: list[str], room: int, longest: int) -> str:
-    kept: list[str] = []
+@dataclass(slots=True)
+class _Kept:
+    """Lines that are shown."""
+
+    lines: list[str] = field(default_factory=list)
+    size: int = 0
+    """The characters that they take, with the ends of lines between them."""
+    covers: int = 0
+    """The characters of the text that they stand for. Those that `cut_line` has cut count: it says how many."""
+    is_cut: bool = False
+    """Whether the line at the separator is shown in part."""
+
+    def add(self, line: str, covers: int) -> None:
+        self.lines.append(line)
+        self.size += len(line) + (len(self.lines) > 1)
+        self.covers += covers
+
+
+def _first(lines: list[str], room: int, longest: int) -> _Kept:
+    kept = _Kept()
     for line in lines:
-        line = line if len(line) <= longest else line[: longest - len(_CUT)] + _CUT
-        if len(line) > room:
+        shown = cut_line(line, longest)
+        if len(shown) > room:
             if room > len(_CUT):
-                kept.append(line[: room - len(_CUT)] + _CUT)
+                part = line[: room - len(_CUT)]
+                kept.add(part + _CUT, len(part))
+                kept.is_cut = True
             break
-        kept.append(line)
-        room -= len(line) + 1
-    return "\n".join(kept)
+        kept.add(shown, len(line) + 1)
+        room -= len(shown) + 1
+    return kept
 
 
-def _last(lines: list[str], room: int, longest: int) -> str:
-    kept: list[str] = []
-    for line in reversed(lines):
-        line = line if len(line) <= longest or longest > room else line[: longest - len(_CUT)] + _CUT
-        if len(line) > room:
+def _last(lines: list[str], room: int, longest: int, first_is_begun: bool) -> _Kept:
+    """The last of the lines, of which the first may be the rest of one that is shown in part already."""
+    kept = _Kept()
+    for number, line in reversed(list(enumerate(lines))):
+        is_begun = first_is_begun and number == 0
+        shown = line if longest > room or is_begun else cut_line(line, longest)
+        if len(shown) > room or is_begun:
             if room > len(_CUT):
-                kept.append(_CUT + line[len(line) - room + len(_CUT) :])
+                part = line[max(0, len(line) - room + len(_CUT)) :]
+                kept.add(_CUT + part, len(part) + bool(kept.lines))
             break
-        kept.append(line)
-        room -= len(line) + 1
-    return "\n".join(reversed(kept))
+        kept.add(shown, len(line) + bool(kept.lines))
+        room -= len(shown) + 1
+    kept.lines.reverse()
+    return kept
 
 
 def shorten(

@@ -59,7 +59,7 @@ def test_a_result_is_bounded_in_text_and_pictures_and_says_that_it_failed() -> N
     outcome = outcome_of(types.CallToolResult(content=[*pictures, long], is_error=True), shown.append)
     assert (outcome.status, len(outcome.content)) == ("error", call_results.MOST_SHOWN + 5)  # cut as any tool's text is
     assert len(shown) == call_results.MOST_PICTURES + 1
-    assert shown[-1].text.endswith("x\n[The rest is left out here.]")
+    assert shown[-1].text.endswith("x\n[5 characters left out here.]")
 
 
 def listed(name: str, schema: dict[str, Any] = OBJECT) -> types.Tool:

@@ -6,7 +6,7 @@ import { decidedBy } from "../src/card/statusLine";
 import { emptyCall } from "../src/state/model";
 import { decider } from "../src/state/reduce";
 import { summary } from "../src/text/arguments";
-import { duration, money, tokens } from "../src/text/format";
+import { duration, leftOut, money, tokens } from "../src/text/format";
 import { ruleText, storedWords, titleOf } from "../src/text/words";
 
 interface Cases {
@@ -23,6 +23,7 @@ interface Cases {
   readonly stored: readonly { cached_at: string; ended_at: string; text: string }[];
   readonly money: readonly { usd: number; text: string }[];
   readonly at_least: readonly { usd: number; text: string }[];
+  readonly left_out: readonly { lines: number; characters: number; text: string }[];
   readonly tokens: readonly { count: number; text: string }[];
 }
 
@@ -54,5 +55,9 @@ test.each(cases.deciders)("$by $name: $text", ({ by, name, edited, text }) => {
 test.each(cases.money)("$usd dollars are $text", ({ usd, text }) => expect(money(usd)).toBe(text));
 
 test.each(cases.at_least)("at least $usd dollars are $text", ({ usd, text }) => expect(money(usd, true)).toBe(text));
+
+test.each(cases.left_out)("$lines lines and $characters characters: $text", ({ lines, characters, text }) =>
+  expect(leftOut(lines, characters)).toBe(text),
+);
 
 test.each(cases.tokens)("$count tokens are $text", ({ count, text }) => expect(tokens(count)).toBe(text));

@@ -23,13 +23,27 @@ test.each([
   ["is replaced whole where it has colours", ["\u001b[31mred text\u001b[0m", "\rok"], "ok"],
 ])("a progress line %s", (_, chunks, text) => expect(terminal(...chunks)).toBe(text));
 
-test("a long output keeps its end and says how many lines are not shown", () => {
-  const line = `${"x".repeat(99)}\n`;
-  const [block] = outputs(...Array.from({ length: 5_000 }, () => ({ text: line }))).blocks;
-  const stream = block as StreamBlock;
-  const shown = streamText(stream).split("\n").length - 1;
-  expect(shown + stream.droppedLines).toBe(5_000);
-  expect(streamText(stream).length).toBeLessThan(150_000);
+describe.each([
+  ["lines", `${"x".repeat(99)}\n`.repeat(5_000)],
+  ["one line with its end", `${"x".repeat(200_000)}\n`],
+  ["one line without its end", "x".repeat(200_000)],
+  ["a line after others", `a\nb\n${"x".repeat(200_000)}`],
+  ["a line before others", `${"x".repeat(200_000)}\na\nb\n`],
+  ["characters of two units", "🎉".repeat(100_001)],
+])("a long output of %s", (_what, text) => {
+  test.each([100, 32_768, 1_000_000])("in pieces of %d keeps its end and says what is left out", (size) => {
+    const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, i) =>
+      text.slice(i * size, (i + 1) * size),
+    );
+    const [block] = outputs(...pieces.map((piece) => ({ text: piece }))).blocks;
+    const stream = block as StreamBlock;
+    const shown = streamText(stream);
+    const gone = text.slice(0, text.length - shown.length);
+    expect(text.endsWith(shown)).toBe(true);
+    expect(shown.length).toBeGreaterThan(39_000);
+    expect(shown.length).toBeLessThan(80_001);
+    expect([stream.droppedLines, stream.droppedCharacters]).toEqual([gone.split("\n").length - 1, [...gone].length]);
+  });
 });
 
 test("many outputs are cut from the front, with their number", () => {

@@ -90,7 +90,7 @@ test("names the files that it follows, and switches them off in the panel", asyn
   const root = await show((run) => run.becomes({ instructions }));
   expect(root.querySelector(".ak-meta")?.textContent).toContain("follows AGENTS.md, 1 skill");
   await openPolicy(root);
-  expect(root.querySelector(".ak-rules pre")?.textContent).toBe("Use <b>polars</b>\n… 995 more characters.");
+  expect(root.querySelector(".ak-rules pre")?.textContent).toBe("Use <b>polars</b>\n… [995 characters left out here]");
   await press(root, "Switch off");
   expect(PlayedSocket.last.sent.at(-1)).toMatchObject({ type: "instructions", file: "AGENTS.md", off: true });
   const off = instructions.map((one) => ({ ...one, off: one.file === "AGENTS.md" }));

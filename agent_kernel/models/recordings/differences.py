@@ -94,8 +94,9 @@ def _show(part: Part) -> str:
     shown = [("recorded", "now"), *rows[:_ROWS]]
     width = max(len(before) for before, _ in shown)
     lines = [f"  {before:<{width}} | {now}".rstrip() for before, now in shown]
-    more = [f"  ... and {len(rows) - _ROWS} more lines that differ"] if len(rows) > _ROWS else []
-    return "\n".join([f"In {part.name}:", *lines, *more])
+    more = len(rows) - _ROWS
+    rest = [f"  ... and {more} more {'line differs' if more == 1 else 'lines differ'}"] if more > 0 else []
+    return "\n".join([f"In {part.name}:", *lines, *rest])
 
 
 def _rows(recorded: Sequence[str], now: Sequence[str]) -> Iterator[tuple[str, str]]:

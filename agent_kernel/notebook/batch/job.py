@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent_kernel.protocol.figures import left_out, plural
+
 Status = Literal["passed", "failed", "stopped", "running", "unknown", "not_begun"]
 """`stopped`: by Ctrl+C, before or after it had begun. `running`: by another command. `unknown`: it began, and whatever
 ran it died. `not_begun`: a report expected it."""
@@ -74,7 +76,7 @@ class AgentRun:
 
     @property
     def words(self) -> str:
-        calls = f"{count(self.calls, 'call')}, {self.denied} denied"
+        calls = f"{plural(self.calls, 'call')}, {self.denied} denied"
         return f'{self.run_id} "{self.prompt}": {self.status}, {calls}. {self.error}'
 
 
@@ -106,9 +108,5 @@ class NotebookResult(BaseModel):
 def plain(text: str) -> str:
     """The text without colours and control characters, and of a bounded length."""
     cleaned = _NOT_IN_XML.sub("�", _ANSI.sub("", text)).strip()
-    left_out = len(cleaned) - MOST_CHARACTERS
-    return cleaned if left_out <= 0 else f"{cleaned[:MOST_CHARACTERS]}… ({left_out} more characters)"
-
-
-def count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    more = len(cleaned) - MOST_CHARACTERS
+    return cleaned if more <= 0 else f"{cleaned[:MOST_CHARACTERS]}… [{left_out(0, more)}]"

@@ -4,7 +4,8 @@ import shutil
 from collections.abc import Sequence
 from typing import TextIO
 
-from agent_kernel.notebook.batch.job import Job, NotebookResult, count
+from agent_kernel.notebook.batch.job import Job, NotebookResult
+from agent_kernel.protocol.figures import plural
 
 WORDS = {"passed": "passed ", "failed": "FAILED ", "stopped": "stopped", "running": "running", "unknown": "UNKNOWN"}
 CLEAR = "\r\x1b[K"
@@ -45,7 +46,7 @@ class Progress:
         self._running.clear()
         numbers = {word: sum(result.status == word for result in results) for word in WORDS}
         said = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
-        self._show(f"{count(len(results), 'notebook')}: {said} in {seconds:.1f} s\n")
+        self._show(f"{plural(len(results), 'notebook')}: {said} in {seconds:.1f} s\n")
 
     def _show(self, text: str) -> None:
         below = ""
@@ -60,9 +61,9 @@ class Progress:
 def line_of(result: NotebookResult) -> str:
     """One line about a notebook, and below it why it failed, and what was denied in it."""
     ran = sum(cell.status != "not_run" for cell in result.cells)
-    facts = [f"{ran} of {count(len(result.cells), 'cell')}"]
+    facts = [f"{ran} of {plural(len(result.cells), 'cell')}"]
     if result.runs:
-        facts.append(count(len(result.runs), "run"))
+        facts.append(plural(len(result.runs), "run"))
     facts.append("earlier, not run again" if result.earlier else f"{result.seconds:.1f} s")
     lines = [f"{WORDS[result.status]} {result.notebook}  ({', '.join(facts)})"]
     failed = [cell for cell in result.cells if cell.status == "failed"]
@@ -72,7 +73,7 @@ def line_of(result: NotebookResult) -> str:
         lines += _indented(result.error)
     for run in result.runs:
         if run.denied:
-            lines += _indented(f'{run.run_id} "{run.prompt}": {count(run.denied, "call")} denied')
+            lines += _indented(f'{run.run_id} "{run.prompt}": {plural(run.denied, "call")} denied')
     return "\n".join(lines)
 
 

@@ -21,9 +21,10 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.log.audit import check, read_entries
 from agent_kernel.log.audit_head import has_trail, missing, read_note, trail_head
 from agent_kernel.log.opening import open_to_read
-from agent_kernel.notebook.batch.job import NotebookResult, Status, agent_log_of, count, plain
+from agent_kernel.notebook.batch.job import NotebookResult, Status, agent_log_of, plain
 from agent_kernel.notebook.batch.result_file import SUFFIX, is_held, log_path, result_now
 from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.figures import plural
 
 NOT_BEGUN = "It has not begun: there is no result of it."
 NOTEBOOK_CASE = "notebook"
@@ -121,9 +122,9 @@ def as_text(report: Report) -> str:
     lines = [_in_short(one) for one in report.notebooks if one.status != "passed" or one.audit_fault]
     entries = sum(one.audit_entries for one in report.notebooks)
     broken = sum(bool(one.audit_fault) for one in report.notebooks)
-    whole = f"{count(broken, 'trail')} not whole" if broken else "each trail is whole"
+    whole = f"{plural(broken, 'trail')} not whole" if broken else "each trail is whole"
     audit = f"{entries} audit entries, {whole}"
-    return "\n".join([*lines, f"{count(len(report.notebooks), 'notebook')}: {said}; {audit}"])
+    return "\n".join([*lines, f"{plural(len(report.notebooks), 'notebook')}: {said}; {audit}"])
 
 
 def _word(status: Status) -> str:
@@ -152,7 +153,7 @@ def as_markdown(report: Report) -> str:
     said = ", ".join(f"{number} {_word(status)}" for status, number in report.counts.items())
     head = ["| notebook | | cells | runs | calls | denied | audit | |", "|---|---|--:|--:|--:|--:|--:|---|"]
     rows = sorted(report.notebooks, key=lambda one: (one.status == "passed" and not one.audit_fault, one.name))
-    return "\n".join([f"**{count(len(report.notebooks), 'notebook')}: {said}**", "", *head, *map(_row, rows)])
+    return "\n".join([f"**{plural(len(report.notebooks), 'notebook')}: {said}**", "", *head, *map(_row, rows)])
 
 
 def _row(one: Notebook) -> str:

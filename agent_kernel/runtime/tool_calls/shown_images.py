@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from agent_kernel.models import images
 from agent_kernel.models.images import MEDIA_TYPES, NoPicture
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.views import ImageRefs, OutputView
 
 MOST_IMAGES = 8
@@ -71,7 +72,7 @@ def prepare(shown: Sequence[str], *, sent: bool) -> Prepared:
         except NoPicture as reason:
             notes.append(f"[An image was shown to the user that can't be given to you: {reason}.]")
     if (more := len(shown) - MOST_IMAGES) > 0:
-        notes.append(f"[{more} more of the images that this call showed to the user are not given to you.]")
+        notes.append(f"[{plural(more, 'more image')} that this call showed to the user: not given to you.]")
     return Prepared(refs, data, "\n".join(notes))
 
 

@@ -10,6 +10,7 @@ from agent_kernel.log.message_rows import add_compaction
 from agent_kernel.log.runs import set_in_spec
 from agent_kernel.models.base import TokenUsage, WireMessage, asks_nobody, facts_of
 from agent_kernel.models.length import larger_context
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.views import NoticeView, RunView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
@@ -126,7 +127,7 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         notices.append(_summarised(run, summary, count))
     if results := _newly_cut(run, before, after):
         name = "older tool result" if after.shortened < last_step(history) else "tool result"
-        notices.append(run.notice(f"Shortened {_several(results, name)} for the model."))
+        notices.append(run.notice(f"Shortened {plural(results, name)} for the model."))
     if not notices:
         notices.append(run.notice("Left out what the model had thought earlier: the conversation is long."))
     await _keep(run, after, notices, summary, asked)
@@ -159,13 +160,9 @@ def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
 
 def _summarised(run: ActiveRun, summary: Summary, count: int) -> NoticeView:
     if summary.text:
-        return run.notice(f"Summarised {_several(count, 'message')}", summary.text)
-    return run.notice(f"Left out {_several(count, 'older message')}: no summary was written. {summary.failure}")
+        return run.notice(f"Summarised {plural(count, 'message')}", summary.text)
+    return run.notice(f"Left out {plural(count, 'older message')}: no summary was written. {summary.failure}")
 
 
 def _without_summary(before: str, count: int) -> str:
-    return f"{before}\n\n[{_several(count, 'message')} left out here without a summary.]".lstrip()
-
-
-def _several(count: int, name: str) -> str:
-    return f"{count:,} {name if count == 1 else name + 's'}"
+    return f"{before}\n\n[{plural(count, 'message')} left out here without a summary.]".lstrip()

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import SeenCell, source_digest
+from agent_kernel.protocol.figures import plural
 from agent_kernel.protocol.pages import MOST_OUTPUTS, CellState, Lock, Refusal
 from agent_kernel.tools.builtin.paths import existing, read_text
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -157,7 +158,7 @@ def _title(cell: CellState) -> str:
 def outputs_of(cell: CellState) -> list[str]:
     """A text for each output, bounded."""
     shown = [f"--- output: {truncate(output_text(output), _OUTPUT).text}" for output in cell.outputs]
-    return [*shown, f"--- {cell.more_outputs:,} more outputs"] if cell.more_outputs else shown
+    return [*shown, f"--- {plural(cell.more_outputs, 'more output')}"] if cell.more_outputs else shown
 
 
 def output_text(output: Mapping[str, Any]) -> str:
@@ -198,10 +199,11 @@ def read_notebook(root: Path, path: str, first_cell: int = 0, cells: int = 100, 
     found = cells_of(text)
     if found is None:
         raise ToolFailed(f"{path!r} is not a Jupyter notebook of format 4. Use read_file.")
+    count = plural(len(found), "cell") if found else "no cells"
     if found and first_cell >= len(found):
-        raise ToolFailed(f"{path!r} has {len(found)} cells, numbered from 0; there is no cell {first_cell}.")
+        raise ToolFailed(f"{path!r} has {count}, numbered from 0; there is no cell {first_cell}.")
     shown = cell_states(found[first_cell : first_cell + cells], first_cell)
-    head = f"{path}, as it was last saved: {len(found)} cells, numbered from 0." if found else f"{path}: no cells."
+    head = f"{path}, as it was last saved: {count}, numbered from 0." if found else f"{path}: {count}."
     return tell(head, shown, len(found))[0]
 
 

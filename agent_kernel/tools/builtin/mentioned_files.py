@@ -11,6 +11,7 @@ from agent_kernel.tools.builtin.cells import cell_states
 from agent_kernel.tools.builtin.paths import decode
 from agent_kernel.tools.builtin.prompt_pictures import place_below, reason_for, saved_cells
 from agent_kernel.tools.builtin.safe_open import read_start
+from agent_kernel.tools.truncation import cut_line
 
 _START = 4 * MENTION_CHARACTERS
 """Bytes: a character of UTF-8 has four at most."""
@@ -55,15 +56,16 @@ def _text_of_start(raw: bytes, name: str, size: int) -> str:
 
 
 def _head(name: str, text: str, size: int) -> str:
-    lines = [line if len(line) <= _LINE else f"{line[:_LINE]}..." for line in text.removesuffix("\n").split("\n")]
+    whole_lines = text.removesuffix("\n").split("\n")
+    lines = [cut_line(line, _LINE) for line in whole_lines]
     room, kept = MENTION_CHARACTERS - _HEADING, 0
     for line in lines:
         room -= len(line) + 1
         if room < 0:
             break
         kept += 1
-    whole = kept == len(lines) and size == len(text.encode("utf-8", "surrogatepass"))
-    what = "the whole file" if whole else f"its first {kept} lines"
+    whole = lines[:kept] == whole_lines and size == len(text.encode("utf-8", "surrogatepass"))
+    what = "the whole file" if whole else "its first line" if kept == 1 else f"its first {kept} lines"
     return "\n".join([f"the file {name} ({size:,} bytes), {what}:", *lines[:kept]])
 
 

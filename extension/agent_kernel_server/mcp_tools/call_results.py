@@ -9,6 +9,7 @@ from typing import Any
 import mcp_types as types
 
 from agent_kernel.protocol.calls import Outcome
+from agent_kernel.protocol.figures import left_out, plural
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
 
@@ -66,9 +67,10 @@ def outcome_of(result: types.CallToolResult, emit: OutputSink) -> Outcome:
     texts += _structured(result.structured_content, texts)
     text = "\n".join(texts).encode(errors="replace").decode()
     if text:
-        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}\n[The rest is left out here.]"
+        more = len(text) - MOST_SHOWN
+        shown = text if more <= 0 else f"{text[:MOST_SHOWN]}\n[{left_out(0, more)} here.]"
         emit(OutputView(kind="stream", name="stdout", text=shown))
-    said = text or (f"({pictures} pictures)" if pictures else "(the server sent an empty result)")
+    said = text or (f"({plural(pictures, 'picture')})" if pictures else "(the server sent an empty result)")
     return Outcome("error" if result.is_error else "success", said)
 
 

@@ -40,7 +40,7 @@ async def test_a_very_long_text_is_shown_with_its_true_end_and_says_how_much_is_
     await reading.reader.end("")
     left_out = len(LONG) - LIVE_CHARACTERS - END_CHARACTERS
     assert reading.text.startswith(LONG[:LIVE_CHARACTERS])
-    assert reading.text.endswith(f"[{left_out:,} characters are left out here.]\n{LONG[-END_CHARACTERS:]}")
+    assert reading.text.endswith(f"[{left_out:,} characters left out here.]\n{LONG[-END_CHARACTERS:]}")
     assert [output.kind for output in reading.outputs if output.kind != "stream"] == (["error"] if fails else [])
     assert reading.outputs[-1].kind == ("error" if fails else "stream")
 

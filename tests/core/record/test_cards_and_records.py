@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.figures import money, tokens
+from agent_kernel.protocol.figures import left_out, money, tokens
 from agent_kernel.record import words
 from agent_kernel.record.story import summary_of
 from agent_kernel.record.words import rule_text, title_of
@@ -27,6 +27,7 @@ MADE: dict[str, Callable[[dict[str, Any]], str]] = {
     "deciders": lambda case: words.decided(a_call(by=case["by"], decided_by=case["name"], edited=case["edited"])),
     "money": lambda case: money(case["usd"]),
     "at_least": lambda case: money(case["usd"], at_least=True),
+    "left_out": lambda case: left_out(case["lines"], case["characters"]),
     "tokens": lambda case: tokens(case["count"]),
 }
 

@@ -1,6 +1,7 @@
 """What the model is told of a long output, and where the whole of it is."""
 
 import os
+import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,11 +36,60 @@ def test_the_separator_counts_towards_both_limits(text: str, limits: TextLimits)
     assert shown.text.count("\n") < limits.lines
 
 
+LONG = "start" + "x" * 10_494 + "end"
+"""10,502 characters."""
+
+
+WITHIN = re.compile(r"\.\.\. \[([\d,]+) characters? left out\] \.\.\.")
+SEPARATOR = re.compile(r"\.\.\. \[(?:([\d,]+) lines?, )?([\d,]+) characters? left out here\.\] \.\.\.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(LONG, f"{LONG}\n", f"{LONG}\ntwo", f"{LONG}\n{LONG}", f"{LONG}\n" * 9),
+        *("ab\n" * 9_000, "ab\n" * 5_001 + "c", f"one\n{LONG}\nthree\n" * 30),
+    ],
+)
+@pytest.mark.parametrize("limits", [TextLimits(10_000, 400), TextLimits(10_000, 12), TextLimits(900, 10)])
+def test_each_cut_says_how_much_it_left_out(text: str, limits: TextLimits) -> None:
+    shown = truncate(text, limits)
+    assert shown.truncated
+    assert len(shown.text) <= limits.characters
+    assert shown.text.endswith(text[-15:])  # where errors and results are
+    (separator,) = SEPARATOR.finditer(shown.text)
+    lines, characters = (int((number or "0").replace(",", "")) for number in separator.groups())
+    head, tail = shown.text[: separator.start()], shown.text[separator.end() + 1 :]
+    within = sum(int(number.replace(",", "")) for number in WITHIN.findall(shown.text))
+    ends_within = head.endswith("...\n")
+    kept = WITHIN.sub("", head.removesuffix("...\n")) + WITHIN.sub("", tail.removeprefix("..."))
+    assert len(kept) + within + characters == len(text)
+    of_one_line = ends_within and tail.startswith("...") and tail.count("\n") + head.count("\n") == text.count("\n") + 1
+    assert head.count("\n") + lines + tail.count("\n") == text.count("\n") + of_one_line
+    assert separator[1] != "0"
+
+
 def test_one_very_long_line_keeps_both_its_ends() -> None:
     shown = truncate("start" + "x" * 100_000 + "end").text
     assert shown.startswith("start")
     assert shown.endswith("end")
     assert 24_000 < len(shown) <= 25_000
+
+
+@pytest.mark.parametrize("text", ["short\n" * 50 + LONG * 3 + "\nshort" * 50, f"one\n{LONG * 3}"])
+def test_a_text_of_which_only_long_lines_are_cut_says_that(text: str) -> None:
+    shown = truncate(text).text
+    assert shown.count("... [Long lines are cut.] ...") == 1
+    (number,) = WITHIN.findall(shown)
+    kept = WITHIN.sub("", shown.replace("... [Long lines are cut.] ...\n", ""))
+    assert len(kept) + int(number.replace(",", "")) == len(text)
+    assert (kept.count("short"), kept.count("start"), kept.count("xend")) == (text.count("short"), 1, 1)
+
+
+def test_as_many_lines_as_are_allowed_are_shown_with_the_end_of_the_last_one() -> None:
+    limits = TextLimits(100_000, 1_000)
+    assert not truncate(f"{'x' * 80}\n" * 1_000, limits).truncated
+    assert truncate(f"{'x' * 80}\n" * 1_001, limits).truncated
 
 
 def test_the_whole_output_is_in_a_private_file_that_the_text_names(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import { type INotebookCellExecutor, type NotebookPanel, runCell } from "@jupyterlab/notebook";
 import type { CellChange, CellState, PageAnswer, ReadCells, RunCell } from "../../src/protocol";
+import { leftOut } from "../../src/text/format";
 import { isLocked, locksOf } from "./watchedCells";
 
 export type Answer = Omit<PageAnswer, "type" | "request_id">;
@@ -203,5 +204,6 @@ function bounded(output: Output): Output {
 /** The end of a text says more than its beginning. */
 function cut(value: unknown): string {
   const text = Array.isArray(value) ? value.join("") : typeof value === "string" ? value : JSON.stringify(value ?? "");
-  return text.slice(-OUTPUT_CHARACTERS);
+  const more = text.length - OUTPUT_CHARACTERS;
+  return more <= 0 ? text : `… [${leftOut(0, more)} here]\n${text.slice(more)}`;
 }

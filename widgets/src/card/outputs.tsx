@@ -5,7 +5,7 @@ import { memo } from "preact/compat";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { WIDGET_VIEW } from "./notebookRenderers";
 import { renderMarkdown } from "../text/markdown";
-import { cut, plural } from "../text/format";
+import { cut, leftOut, plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
 import { splitTraceback } from "../text/traceback";
 import { type Block, type DisplayBlock, type Outputs, type StreamBlock, streamText } from "../state/outputs";
@@ -82,7 +82,9 @@ function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
         (atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < NEAR_END)
       }
     >
-      {block.droppedLines > 0 && <p class="ak-note">{plural(block.droppedLines, "earlier line")} not shown here.</p>}
+      {block.droppedCharacters > 0 && (
+        <p class="ak-note">… [{leftOut(block.droppedLines, block.droppedCharacters)} here]</p>
+      )}
       <pre dir="ltr" data-role={block.name}>
         <AnsiText text={streamText(block)} />
       </pre>

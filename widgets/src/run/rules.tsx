@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { scopeWords } from "../card/allow";
 import { useRun } from "../card/context";
 import type { PolicyMode, RunView } from "../protocol";
-import { count } from "../text/format";
+import { leftOut } from "../text/format";
 import { ruleText } from "../text/words";
 import { Button, OnceButton, PressedButton } from "../ui/button";
 import { Choices } from "../ui/choices";
@@ -203,7 +203,7 @@ export function Instructions({ files, open }: { files: Files; open: boolean }): 
                   <summary>What it says</summary>
                   <pre class="ak-prompt-whole" dir="auto" tabIndex={0}>
                     <Plain text={beginning} />
-                    {characters > beginning.length && `\n… ${count(characters - beginning.length)} more characters.`}
+                    {characters > beginning.length && `\n… [${leftOut(0, characters - [...beginning].length)} here]`}
                   </pre>
                 </details>
               )}

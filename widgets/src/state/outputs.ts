@@ -14,7 +14,9 @@ export interface StreamBlock {
   /** The line being written, and where in it the next character goes. */
   readonly line: string;
   readonly column: number;
+  /** Whole lines that came before and are not shown, and all the characters. */
   readonly droppedLines: number;
+  readonly droppedCharacters: number;
 }
 
 export interface DisplayBlock {
@@ -91,7 +93,16 @@ function foldStream(outputs: Outputs, key: number, name: "stdout" | "stderr", te
   if (last?.kind === "stream" && last.name === name) {
     return { ...outputs, blocks: [...outputs.blocks.slice(0, -1), writeText(last, text)] };
   }
-  const empty: StreamBlock = { kind: "stream", key, name, text: "", line: "", column: 0, droppedLines: 0 };
+  const empty: StreamBlock = {
+    kind: "stream",
+    key,
+    name,
+    text: "",
+    line: "",
+    column: 0,
+    droppedLines: 0,
+    droppedCharacters: 0,
+  };
   return append(outputs, writeText(empty, text));
 }
 
@@ -135,10 +146,27 @@ function overwrite(line: string, column: number, text: string): string {
   return line.slice(0, column) + text + rest;
 }
 
+/** The end, from a line's beginning; from within a line where that is too long by itself. */
 function withoutExcess(block: StreamBlock): StreamBlock {
-  const excess = block.text.length - CHARACTERS_SHOWN;
+  const { text, line } = block;
+  const excess = text.length + line.length - CHARACTERS_SHOWN;
   if (excess <= 0) return block;
-  const end = block.text.indexOf("\n", excess) + 1;
-  const lost = block.text.slice(0, end).split("\n").length - 1;
-  return { ...block, text: block.text.slice(end), droppedLines: block.droppedLines + lost };
+  const lineEnd = text.indexOf("\n", excess - 1) + 1;
+  const isLong = lineEnd === 0 || text.length + line.length - lineEnd < CHARACTERS_SHOWN / 2;
+  const at = isLong ? characterFrom(text + line, excess) : lineEnd;
+  const dropped = (text + line).slice(0, at);
+  const intoLine = Math.max(0, at - text.length);
+  return {
+    ...block,
+    text: text.slice(at),
+    line: line.slice(intoLine),
+    column: Math.max(0, block.column - intoLine),
+    droppedLines: block.droppedLines + dropped.split("\n").length - 1,
+    droppedCharacters: block.droppedCharacters + [...dropped].length,
+  };
+}
+
+/** The index, or the next one where that is within a character of two units. */
+function characterFrom(text: string, index: number): number {
+  return /^[\udc00-\udfff]/.test(text.slice(index, index + 1)) ? index + 1 : index;
 }

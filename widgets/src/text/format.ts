@@ -25,8 +25,17 @@ export function sentence(text: string): string {
 
 /** The beginning of a long text, and how much more there is. */
 export function cut(text: string, most: number): string {
-  if (text.length <= most) return text;
-  return `${text.slice(0, most)}\n… ${count(text.length - most)} more characters not shown here.`;
+  return text.length <= most ? text : `${text.slice(0, most)}\n… [${leftOutOf(text.slice(most))} here]`;
+}
+
+/** How much of a text is not shown: its whole lines, and all characters, also those of a line that is shown in part. agent_kernel/protocol/figures.py says it the same way. */
+export function leftOut(lines: number, characters: number): string {
+  return `${lines > 0 ? `${plural(lines, "line")}, ` : ""}${plural(characters, "character")} left out`;
+}
+
+/** The same of the end of a text, which begins within a line. */
+function leftOutOf(end: string): string {
+  return leftOut(end.replace(/\n$/, "").split("\n").length - 1, [...end].length);
 }
 
 /** A clock that ticks: no tenths. */
