@@ -4,6 +4,13 @@ from typing import Any
 
 from agent_kernel.protocol.vocabulary import BudgetOf, Limit
 
+SET_WHERE_IT_STARTS = (
+    "where Jupyter is started, then stop the Jupyter server and start it again: restarting the kernel is not enough. "
+    "(Where no server runs the agent, set it in `os.environ` in a cell; nothing is restarted then.)"
+)
+"""How a new value of an environment variable is taken, after `Set NAME`."""
+SERVER_AGAIN = "the Jupyter server (where no server runs the agent: the kernel)"
+
 
 class AgentKernelError(Exception):
     """Base of all errors that Agent Kernel raises on purpose."""
@@ -16,9 +23,8 @@ class ConfigurationError(AgentKernelError):
 class NoModelError(ConfigurationError):
     def __init__(self) -> None:
         super().__init__(
-            "No model is configured. Start the server (or the kernel, where there is none) with OPENAI_API_KEY or "
-            "ANTHROPIC_API_KEY set; "
-            "for Ollama, vLLM or LM Studio set OPENAI_BASE_URL and AGENT_KERNEL_MODEL as well. "
+            "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY (for Ollama, vLLM or LM Studio "
+            f"OPENAI_BASE_URL and AGENT_KERNEL_MODEL) {SET_WHERE_IT_STARTS} "
             "`agent-kernel doctor` says what is set. "
             "To try Agent Kernel without a key, use the recorded demo: %%agent --model demo"
         )

@@ -4,10 +4,10 @@ import sqlite3
 
 import orjson
 
-from agent_kernel.errors import LogUnavailable
+from agent_kernel.errors import SERVER_AGAIN, LogUnavailable
 
 ADVICE = (
-    "Stop the server, move the log and the files beside it away (agent-kernel.sqlite*), and start the server again: "
+    f"Stop {SERVER_AGAIN}, move the log and the files beside it away (agent-kernel.sqlite*), and start it again: "
     "a new log starts. `agent-kernel doctor` says what is wrong with it."
 )
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

@@ -9,7 +9,7 @@ same log from what any other program did.
 import sqlite3
 from pathlib import Path
 
-from agent_kernel.errors import LogUnavailable
+from agent_kernel.errors import SERVER_AGAIN, LogUnavailable
 from agent_kernel.log import audit
 from agent_kernel.log.audit_head import HeadFile, missing
 from agent_kernel.log.file_faults import ADVICE, explained, is_damage
@@ -95,7 +95,7 @@ class LogFile:
         what = f"{gone[0]} was removed" if gone else f"the file at {self._paths[0]} is another one now"
         raise LogUnavailable(
             f"Agent Kernel's log was pulled away: {what}. Nothing is decided or started without it. "
-            "Put the files back, or restart the server: a new log starts where there is none."
+            f"Put the files back, or stop {SERVER_AGAIN} and start it again: a new log starts where there is none."
         )
 
     def _examine(self, now: tuple[_Seen | None, ...]) -> None:

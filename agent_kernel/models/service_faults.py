@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
+from agent_kernel.errors import SET_WHERE_IT_STARTS, ContextExceeded, ModelError, ModelRefused, ModelUnavailable
 from agent_kernel.models.base import LocalServer
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.known import SUGGESTED, near
@@ -317,7 +317,8 @@ def _refused(fault: Fault, asked: Asked, detail: str) -> str:
     match status:
         case 401 | 403 if fault.structured or not asked.proxy:
             head = f"{asked.endpoint.where} refused the API key ({status})"
-            advice = f" Set {asked.endpoint.named_key_setting} to a key that may use {asked.model}, and restart."
+            advice = f" Set {asked.endpoint.named_key_setting} to a key that may use {asked.model} "
+            advice += SET_WHERE_IT_STARTS
         case 429:
             head, advice = f"{asked.endpoint.where} has no quota left for this key (429)", ""
         case _ if 300 <= status < 400:

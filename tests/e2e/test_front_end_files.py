@@ -20,7 +20,7 @@ def test_cards_that_can_not_be_loaded_say_what_to_do_and_come_when_they_can(
     silent = "import agent_kernel_widgets.run as widgets\nwidgets._answer_loader = lambda *_: None"
     notebook = open_notebook([f"{LOAD}\n{silent}", "%%agent\nAct."], fresh_page)
     notebook.run_through(1)
-    expect(fresh_page.get_by_role("alert")).to_contain_text("Try again, reload the page, or restart the server.")
+    expect(fresh_page.get_by_role("alert")).to_contain_text("Try again, reload the page, or stop the Jupyter server")
     fresh_page.unroute(FILES)
     fresh_page.get_by_role("button", name="Try again", exact=True).click()
     notebook.wait_for_state("awaiting_approval")

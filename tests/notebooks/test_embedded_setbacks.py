@@ -111,6 +111,23 @@ def test_a_failed_run_goes_on_where_it_was_and_its_cards_stay_until_it_ends(
     assert roles == ["system", "user", *["assistant", "tool"] * 2]
 
 
+@pytest.mark.parametrize("how", ["try again", "a new prompt"])
+def test_a_key_that_was_refused_is_set_where_the_message_says_and_nothing_is_restarted(
+    paid_kernel: TestKernel, model: FakeOpenAI, how: str
+) -> None:
+    model.add(failure(401, "Incorrect API key"), say("It is 42."))
+    page = fail(paid_kernel, "agent = ak.Agent(); run = agent.run('What is 6 * 7?')")
+    assert "no server runs the agent, set it in `os.environ` in a cell; " in paid_kernel.value("run.error.message")
+    paid_kernel.run("os.environ['OPENAI_API_KEY'] = 'sk-another'")
+    if how == "try again":
+        page.send(type="run_retry", run_id=page.event("run")["run_id"])
+        page.record()
+    else:
+        paid_kernel.run("run = agent.run('What is 6 * 7?')")
+    assert paid_kernel.value("run.wait().text") == "'It is 42.'"
+    assert [request.headers["authorization"][-9:] == "sk-another"[-9:] for request in model.requests] == [False, True]
+
+
 def test_a_failed_runs_record_takes_its_place_once_something_else_is_asked_for(
     paid_kernel: TestKernel, model: FakeOpenAI
 ) -> None:

@@ -6,7 +6,7 @@ import { type FrontEnd, fromServer, keep, type Place, widgetManagers } from "./s
 
 const TROUBLE =
   "<p role=alert>No cards came from the server, nor from the kernel, which may be busy. The run goes on. " +
-  "Try again, reload the page, or restart the server.</p><button class='jp-Button jp-mod-styled'>Try again</button>";
+  "Try again, reload the page, or stop the Jupyter server and start it again, which ends its kernels.</p><button class='jp-Button jp-mod-styled'>Try again</button>";
 
 function initialize({ model }: Pick<Place, "model">): void {
   if (model.widget_manager) widgetManagers.set(model.get("run_id"), model.widget_manager);

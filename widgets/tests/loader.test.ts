@@ -65,7 +65,7 @@ describe("where the page has no server with this version", () => {
     expect([el.textContent, ...sent]).toEqual(["", { wants: "front_end" }]);
     await vi.advanceTimersByTimeAsync(5_000);
     expect(el.querySelector("[role=alert]")?.textContent).toContain(
-      "Try again, reload the page, or restart the server.",
+      "Try again, reload the page, or stop the Jupyter server and start it again, which ends its kernels.",
     );
     el.querySelector("button")?.click();
     expect(el.textContent).toBe("");

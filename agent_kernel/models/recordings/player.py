@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ModelRefused, RecordingDiffers
+from agent_kernel.errors import SET_WHERE_IT_STARTS, ModelRefused, RecordingDiffers
 from agent_kernel.models.base import (
     Clock,
     ModelFacts,
@@ -42,12 +42,13 @@ _PROMPT_CHARACTERS = 80
 _MOST_PROMPTS = 500
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
 RUN_IN_ORDER = (
-    "If cells were run again or in another order: restart the kernel, and run them all from the first to the last.\n"
+    "If cells were run again or in another order: restart the kernel, and run them all from the first to the last "
+    "(in JupyterLab: Kernel > Restart Kernel and Run All Cells).\n"
 )
 _WEIGHT: tuple[After, ...] = ("denied", "error", "edited")
 _REAL_MODEL = (
     "To ask anything else, use a real model: set OPENAI_API_KEY (or OPENAI_BASE_URL and AGENT_KERNEL_MODEL for Ollama, "
-    "vLLM or LM Studio), restart, and leave out --model or name one with it."
+    f"vLLM or LM Studio) {SET_WHERE_IT_STARTS} Leave out --model then, or name a model with it."
 )
 GO_ON = "To go on with the recorded answers, use --on-change warn."
 

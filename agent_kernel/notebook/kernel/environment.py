@@ -45,7 +45,7 @@ def check_version(shell: InteractiveShell) -> None:
     if kernel_of(shell) is not None and version and int(version.partition(".")[0]) < OLDEST_IPYKERNEL:
         raise ConfigurationError(
             f"Agent Kernel needs ipykernel {OLDEST_IPYKERNEL} or newer, and this kernel has {version}. Run "
-            "`%pip install --upgrade ipykernel`, then restart the kernel."
+            "`%pip install --upgrade ipykernel`, then restart the kernel (in JupyterLab: Kernel > Restart Kernel)."
         )
 
 

@@ -122,7 +122,11 @@ async def test_a_web_page_at_the_address_names_the_setting(api: WireApi) -> None
 async def test_a_refused_key_names_the_setting_to_change(api: WireApi, status: int) -> None:
     error = await error_of(failure(status, "Incorrect API key"), key_setting="GROQ_API_KEY", api=api)
     assert isinstance(error, ModelRefused)
-    assert f"refused the API key ({status}): Incorrect API key. Set GROQ_API_KEY to a key" in str(error)
+    assert (
+        f"refused the API key ({status}): Incorrect API key. Set GROQ_API_KEY to a key that may use fake where"
+        in str(error)
+    )
+    assert "then stop the Jupyter server and start it again: restarting the kernel is not enough." in str(error)
 
 
 @each_api
