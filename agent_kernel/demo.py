@@ -23,7 +23,7 @@ def open_demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
     Raises `ConfigurationError` where JupyterLab or the notebooks are missing.
     """
     if importlib.util.find_spec("jupyterlab") is None:
-        raise ConfigurationError("JupyterLab is not installed. Run: pip install 'agent-kernel[demo]'")
+        raise ConfigurationError("JupyterLab is not installed. Run: pip install '.[demo]' from a clone.")
     target = prepare_demo(_demo_source(), directory, os.environ)
     print(f"Demo notebook: {target}", flush=True)
     command = [
@@ -87,7 +87,9 @@ def _demo_source() -> Path:
     for file in importlib.metadata.files("agent-kernel") or ():
         if file.name == DEMO_NOTEBOOK:
             return Path(str(file.locate())).resolve().parent
-    raise ConfigurationError("The demo notebooks are not part of this installation. Install agent-kernel again.")
+    raise ConfigurationError(
+        "The demo notebooks are not part of this installation. Run: pip install --force-reinstall . from a clone."
+    )
 
 
 def _has_own_model(environ: Mapping[str, str]) -> bool:

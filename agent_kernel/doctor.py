@@ -80,7 +80,7 @@ def _loads() -> Finding:
         importlib.import_module("agent_kernel_server.service_settings")  # the app imports it when it is used
     except ImportError as error:
         return Finding(
-            "MEND", f"The server extension does not load: {error}", "Run: pip install --force-reinstall agent-kernel"
+            "MEND", f"The server extension does not load: {error}", "Run: pip install --force-reinstall . from a clone"
         )
     return Finding("ok", "The server extension loads.")
 
@@ -95,7 +95,7 @@ def _bundle() -> Finding:
     if bundle.is_file():
         return Finding("ok", "The front end is built.")
     return Finding(
-        "MEND", "The front end is not built: cards stay empty.", "In a checkout, run: pip install -e . (Node 20)"
+        "MEND", "The front end is not built: cards stay empty.", "Run: pip install . from a clone (it needs Node 20)"
     )
 
 
@@ -124,7 +124,7 @@ def _lab_extension() -> Iterator[Finding]:
     page = get_page_config(jupyter_path("labextensions"), str(settings))
     without = "Code of a run can't be inserted as cells, and keys in records of reopened notebooks reach the notebook"
     if not any(one["name"] == LAB_EXTENSION for one in page["federated_extensions"]):
-        advice = "Run: pip install --force-reinstall agent-kernel (in a checkout: make .venv/test.stamp)"
+        advice = "Run: pip install --force-reinstall . from a clone"
         yield Finding("note", f"JupyterLab does not find the extension {LAB_EXTENSION}. {without}.", advice)
     elif off := [name for name in page["disabledExtensions"] if name.split(":")[0] == LAB_EXTENSION]:
         advice = f"Run: jupyter labextension enable {' '.join(off)}"

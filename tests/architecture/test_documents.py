@@ -22,8 +22,8 @@ PACKAGES = {
 }
 
 
-def tracked_files(pattern: str = "*") -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=False)
+def tracked_files(*patterns: str) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("not a git checkout")
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
@@ -95,6 +95,21 @@ def test_each_module_that_a_document_or_a_docstring_names_exists() -> None:
         if not is_there(name)
     ]
     assert broken == []
+
+
+def test_nothing_says_to_install_a_package_that_is_not_released() -> None:
+    """Until the first release there is one way: `pip install .` from a clone."""
+    released = "No version has been released yet." not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    command = re.compile(
+        r"(?:pip|uv|conda|mamba)3? install[^\n]*[\s'\"]agent-kernel\b(?!/)|^agent-kernel\s*$", re.MULTILINE
+    )
+    kinds = ("*.md", "*.py", "*.ts", "*.tsx", "*.ipynb", "*.yml", "*.yaml", "*.txt", "*.toml", "Makefile")
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in tracked_files(*kinds)
+        for match in command.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert released or found == []
 
 
 def is_there(name: str) -> bool:

@@ -168,7 +168,7 @@ def test_a_kernel_that_can_have_no_agent_is_told_from_one_that_lacks_the_package
             notebook.run(2)
         lacks = page.locator(".agent-kernel-missing").last
         expect(lacks).to_contain_text(f"{sys.executable}, in the environment {sys.prefix}.")
-        expect(lacks.locator("code")).to_have_text(f"{sys.executable} -m pip install agent-kernel")
+        expect(lacks.locator("code")).to_have_text(f"{sys.executable} -m pip install .")
         expect(lacks.get_by_role("button", name="Run again, once it is installed")).to_be_visible()
         page.evaluate(SET_SOURCE, [2, "%load_ext agent_kernel"])
     expect(page.locator(".agent-kernel-missing")).to_have_count(2)

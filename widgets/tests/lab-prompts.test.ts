@@ -28,13 +28,13 @@ const said = {
   error: "ModuleNotFoundError: No module named 'agent_kernel'",
   executable: "/opt/lab/bin/python",
   prefix: "/opt/lab",
-  command: "/opt/lab/bin/python -m pip install agent-kernel",
+  command: "/opt/lab/bin/python -m pip install .",
 };
 
 it("says which environment lacks the package, and why another can't load it", () => {
   const lacking = readLacking(`a start-up file's word\n${JSON.stringify(said)}\n`);
   expect(lacking).toEqual(said);
-  expect(wordsOf(said)).toContain("/opt/lab/bin/python, in the environment /opt/lab.");
+  expect(wordsOf(said)).toContain("/opt/lab/bin/python, in the environment /opt/lab. Install it there, from a clone:");
   expect(wordsOf({ ...said, missing: false, error: "ImportError: too old" })).toContain(
     "It said: ImportError: too old",
   );

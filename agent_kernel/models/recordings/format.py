@@ -325,7 +325,7 @@ def _header(path: Path, row: bytes) -> Header:
     if isinstance(version, int) and version > VERSION:
         raise ConfigurationError(
             f"{path}:1: this recording has version {version}, and this Agent Kernel plays versions up to {VERSION}. "
-            "Upgrade it: pip install --upgrade agent-kernel."
+            "Upgrade it: pip install --upgrade . from a newer clone."
         )
     try:
         return Header.model_validate(found)

@@ -22,7 +22,7 @@ try:
 except Exception as error:
     pip = [sys.executable, "-m", "pip", "install"]
     uv = ["uv", "pip", "install", "--python", sys.executable]
-    command = [*(pip if importlib.util.find_spec("pip") else uv), "agent-kernel"]
+    command = [*(pip if importlib.util.find_spec("pip") else uv), "."]
     print(json.dumps({
         "missing": isinstance(error, ImportError) and error.name == "agent_kernel",
         "error": f"{type(error).__name__}: {error}",
@@ -77,6 +77,6 @@ export function readLacking(printed: string): Lacking | null {
 export function wordsOf({ missing, error, executable, prefix }: Lacking): string {
   const python = `this kernel’s Python, ${executable}, in the environment ${prefix}`;
   return missing
-    ? `There is no agent_kernel for ${python}. Install it there:`
+    ? `There is no agent_kernel for ${python}. Install it there, from a clone:`
     : `agent_kernel could not be loaded by ${python}. It said: ${error}`;
 }

@@ -12,7 +12,8 @@ import { COUNT } from "./waitingMarks";
 
 const TITLE = "What Waits and What Ran";
 const NOTHING = "Nothing has run yet. A cell that begins with %%agent asks the agent.";
-const NO_CARDS = "The cards could not be loaded. Reload the page. If that does not help, stop the Jupyter server and start it again, which ends its kernels.";
+const NO_CARDS =
+  "The cards could not be loaded. Reload the page. If that does not help, stop the Jupyter server and start it again, which ends its kernels.";
 const PROMPT_CHARACTERS = 200;
 /** The newest that have ended. */
 const ENDED_RUNS = 500;

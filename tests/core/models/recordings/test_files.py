@@ -139,7 +139,7 @@ def test_a_recording_that_is_cut_off(whole: Path) -> None:
 def test_a_newer_recording(whole: Path) -> None:
     whole.write_text(whole.read_text().replace('"version":2', '"version":3'))
     assert fault(whole).startswith(f"{whole}:1: this recording has version 3")
-    assert "pip install --upgrade agent-kernel" in fault(whole)
+    assert "pip install --upgrade . from a newer clone" in fault(whole)
 
 
 @pytest.mark.parametrize(
