@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { addOutput, hasRichOutput, NO_OUTPUTS, streamText, type Outputs, type StreamBlock } from "../src/state/outputs";
 import type { OutputView } from "../src/protocol";
 
