@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from jupyter_server.serverapp import ServerApp
 
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Fetch, chat_chunks
+from tests.server.client import chat_chunks
 from tests.server.conftest import *  # noqa: F403 -- fixtures, which pytest finds by their names
+from tests.server.serving import Server
 
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"
@@ -108,15 +107,13 @@ def version(request: pytest.FixtureRequest) -> int:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(
-    extension: AgentKernelServer, jp_serverapp: ServerApp, jp_http_port: int, node: Path, version: int
-) -> AsyncIterator[OpenPage]:
+async def page(server: Server, node: Path, version: int) -> AsyncIterator[OpenPage]:
     """Opens pages: `await page("chat-1", kernel_id=...)`. What is named beside the chat goes into the body."""
     pages: list[Page] = []
-    token = jp_serverapp.identity_provider.token
+    token = server.app.identity_provider.token
 
     async def open_page(chat_id: str = "chat-1", **body: Any) -> Page:
-        pages.append(Page(await start_page(jp_http_port, token, node, version), chat_id, body))
+        pages.append(Page(await start_page(server.port, token, node, version), chat_id, body))
         await pages[-1].open()
         return pages[-1]
 
@@ -129,9 +126,9 @@ Post = Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]]
 
 
 @pytest.fixture
-def post(extension: AgentKernelServer, jp_fetch: Fetch) -> Post:
+def post(server: Server) -> Post:
     """Sends a request by hand; the chunks of the whole response."""
-    return partial(chat_chunks, jp_fetch)
+    return partial(chat_chunks, server.fetch)
 
 
 def tools(state: dict[str, Any]) -> list[Part]:

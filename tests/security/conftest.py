@@ -8,9 +8,9 @@ import nbformat
 import pytest
 import pytest_asyncio
 
-from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Kernel
 from tests.server.conftest import *  # noqa: F403 -- fixtures, which pytest finds by their names
+from tests.server.serving import Server
 
 
 @pytest.fixture  # type: ignore[no-redef]
@@ -76,7 +76,7 @@ class Liar:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def liar(extension: AgentKernelServer, kernel: Kernel) -> Liar:
+async def liar(server: Server, kernel: Kernel) -> Liar:
     await kernel.run("%load_ext agent_kernel")
     await kernel.text(LIAR)
     return Liar(kernel)

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from agent_kernel_server.base_handler import SHORT_BYTES
-from tests.server.client import Api, Fetch
+from tests.server.client import Api
+from tests.server.serving import Server
 
 MEGABYTE = 1_048_576
 MOST_READ_SECONDS = 60.0
@@ -35,42 +36,40 @@ async def answer_to(port: int, path: str, headers: dict[str, str], *body: bytes)
 
 
 @pytest.fixture
-def routes(jp_base_url: str) -> list[str]:
-    base = f"{jp_base_url}agent-kernel/api"
+def routes(server: Server) -> list[str]:
+    base = f"{server.app.base_url}agent-kernel/api"
     return [f"{base}/{path}" for path in ("conversations", "conversations/x/runs", "approvals/x", "nothing")]
 
 
-async def test_a_strangers_body_is_refused_before_it_is_sent(api: Api, routes: list[str], jp_http_port: int) -> None:
+async def test_a_strangers_body_is_refused_before_it_is_sent(api: Api, routes: list[str], server: Server) -> None:
     await api.new_conversation()
     for path in routes:
-        status, _ = await answer_to(jp_http_port, path, {"Content-Length": str(400 * MEGABYTE)})
+        status, _ = await answer_to(server.port, path, {"Content-Length": str(400 * MEGABYTE)})
         assert status == 403, path
-        status, _ = await answer_to(jp_http_port, path, {"Transfer-Encoding": "chunked"}, b"5\r\nhello\r\n")
+        status, _ = await answer_to(server.port, path, {"Transfer-Encoding": "chunked"}, b"5\r\nhello\r\n")
         assert status == 403, path
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(
-    api: Api, routes: list[str], jp_http_port: int, jp_auth_header: dict[str, str]
+    api: Api, routes: list[str], server: Server
 ) -> None:
     await api.new_conversation()
     for path in routes:
-        status, body = await answer_to(jp_http_port, path, {**jp_auth_header, "Content-Length": str(400 * MEGABYTE)})
+        status, body = await answer_to(server.port, path, {**server.headers, "Content-Length": str(400 * MEGABYTE)})
         assert (status, "larger than 1048576 bytes" in body["message"]) == (413, True), path
 
 
-async def test_a_body_that_does_not_say_its_length_is_kept_up_to_the_bound(
-    api: Api, jp_fetch: Fetch, jp_http_port: int, jp_base_url: str, jp_auth_header: dict[str, str]
-) -> None:
+async def test_a_body_that_does_not_say_its_length_is_kept_up_to_the_bound(api: Api, server: Server) -> None:
     conversation_id = await api.new_conversation()
-    path = f"{jp_base_url}agent-kernel/api/conversations/{conversation_id}/runs"
+    path = f"{server.app.base_url}agent-kernel/api/conversations/{conversation_id}/runs"
     piece = b"%x\r\n" % MEGABYTE + b"x" * MEGABYTE + b"\r\n"
     sent = [*[piece] * 40, b"0\r\n\r\n"]
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
-        headers = {**jp_auth_header, "Transfer-Encoding": "chunked"}
-        status, _ = await answer_to(jp_http_port, path, headers, *sent)
+        headers = {**server.headers, "Transfer-Encoding": "chunked"}
+        status, _ = await answer_to(server.port, path, headers, *sent)
         grown = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -96,30 +95,28 @@ EARLY = {
 
 
 @pytest.mark.parametrize("who", EARLY)
-async def test_a_client_that_keeps_its_connection_gets_its_next_answer(
-    api: Api, jp_base_url: str, jp_http_port: int, jp_auth_header: dict[str, str], who: str
-) -> None:
+async def test_a_client_that_keeps_its_connection_gets_its_next_answer(api: Api, server: Server, who: str) -> None:
     """A body that was not read ends the connection, and the answer says so. A short one is read."""
     headers, body, expected = EARLY[who]
-    headers = {name: value or jp_auth_header["Authorization"] for name, value in headers.items()}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{jp_http_port}{jp_base_url}agent-kernel/api/") as client:
+    headers = {name: value or server.headers["Authorization"] for name, value in headers.items()}
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{server.port}{server.app.base_url}agent-kernel/api/"
+    ) as client:
         for _ in range(20):
             refused = await client.post("conversations", content=body, headers=headers)
             kept = len(body) <= SHORT_BYTES
             assert (refused.status_code, refused.headers.get("Connection")) == (expected, None if kept else "close")
-            assert (await client.get("status", headers=jp_auth_header)).status_code == 200
+            assert (await client.get("status", headers=server.headers)).status_code == 200
 
 
-async def test_one_connection_serves_short_refusals_and_answers(
-    api: Api, jp_base_url: str, jp_http_port: int, jp_auth_header: dict[str, str]
-) -> None:
+async def test_one_connection_serves_short_refusals_and_answers(api: Api, server: Server) -> None:
     await api.new_conversation()
-    path = f"{jp_base_url}agent-kernel/api/status"
+    path = f"{server.app.base_url}agent-kernel/api/status"
 
     def ask() -> tuple[list[int], int]:
         statuses, sockets = [], set()
-        with closing(HTTPConnection("127.0.0.1", jp_http_port)) as connection:
-            for headers in ({}, jp_auth_header) * 5:
+        with closing(HTTPConnection("127.0.0.1", server.port)) as connection:
+            for headers in ({}, server.headers) * 5:
                 connection.request("GET" if headers else "POST", path, None if headers else b"{}", headers)
                 sockets.add(connection.sock)
                 answer = connection.getresponse()

@@ -8,34 +8,32 @@ import pytest
 
 from agent_kernel.cli import main
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import acting, hostile_notebook, times_run
-from tests.server.client import Api, Fetch, Kernel, open_notebook
+from tests.server.client import Api, Kernel, open_notebook
+from tests.server.serving import Server
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("fresh")]
 
 
 async def test_opening_and_saving_a_hostile_notebook_starts_and_approves_nothing(
     api: Api,
-    extension: AgentKernelServer,
-    jp_fetch: Fetch,
-    jp_root_dir: Path,
+    server: Server,
     kernel: Kernel,
     model: FakeOpenAI,
     side_effect: Path,
 ) -> None:
-    code, path = acting(side_effect), jp_root_dir / "sent.ipynb"
+    code, path = acting(side_effect), server.root / "sent.ipynb"
     model.add(call("run_python", code=code), call("read_notebook", path=str(path)), say("Done."))
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     run_id = await api.start_run(conversation_id)
     waiting = await api.next_approval()
     hostile_notebook(path, conversation_id, run_id, waiting["approval_id"], code)
     before = (await api("GET", "conversations", conversation_id))[1]
-    opened = json.loads((await jp_fetch("api", "contents", "sent.ipynb")).body)
+    opened = json.loads((await server.fetch("api", "contents", "sent.ipynb")).body)
     saved = {"type": "notebook", "format": "json", "content": opened["content"]}
-    await jp_fetch("api", "contents", "sent.ipynb", method="PUT", body=json.dumps(saved))
-    await jp_fetch("api", "contents", "sent.ipynb", "checkpoints", method="POST", body="{}")
-    opened_kernel = Kernel(await open_notebook(jp_fetch, "sent.ipynb"), extension.serverapp.kernel_manager)
+    await server.fetch("api", "contents", "sent.ipynb", method="PUT", body=json.dumps(saved))
+    await server.fetch("api", "contents", "sent.ipynb", "checkpoints", method="POST", body="{}")
+    opened_kernel = Kernel(await open_notebook(server.fetch, "sent.ipynb"), server.app.kernel_manager)
     await opened_kernel.run("%load_ext agent_kernel")
     assert (await api("GET", "conversations"))[1] == [before]
     assert times_run(side_effect) == 0

@@ -14,6 +14,7 @@ from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.security.conftest import Liar
 from tests.server.client import Api, Kernel, OpenChannel
+from tests.server.serving import Server
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("fresh")]
 OTHER_KEY = "sk-ant-api03-" + "Zz9_-" * 19
@@ -36,10 +37,10 @@ async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
     assert {request.headers["authorization"] for request in model.requests} == {f"Bearer {FAKE_KEY}"}
 
 
-async def test_a_recording_is_read_from_the_servers_directory_only(api: Api, liar: Liar, jp_root_dir: Path) -> None:
-    outside = jp_root_dir.parent / "outside.json"
+async def test_a_recording_is_read_from_the_servers_directory_only(api: Api, liar: Liar, server: Server) -> None:
+    outside = server.root.parent / "outside.json"
     outside.write_text("the secret of the server's owner")
-    (jp_root_dir / "link.json").symlink_to(outside)
+    (server.root / "link.json").symlink_to(outside)
     names = [
         "replay:../outside.json",
         f"replay:{outside}",
@@ -61,14 +62,12 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
     client: OpenChannel,
     kernel: Kernel,
     model: FakeOpenAI,
-    jp_root_dir: Path,
-    jp_data_dir: Path,
-    jp_auth_header: dict[str, str],
+    server: Server,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    said = f"Your key is {FAKE_KEY}, and your token {jp_auth_header['Authorization'].split()[-1]}."
+    said = f"Your key is {FAKE_KEY}, and your token {server.headers['Authorization'].split()[-1]}."
     one = call("run_python", call_id=f"call-{FAKE_KEY}", code=f"print('{FAKE_KEY}')")
     repeated = calls(one, call(f"tool-{FAKE_KEY}", key=FAKE_KEY), text=said, reasoning=said)
     with FakeOpenAI() as elsewhere:
@@ -98,7 +97,7 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
     for path in ("status", "tools", "conversations", "approvals"):
         shown.append(json.dumps((await api("GET", path))[1]))
     shown.append(await kernel.text("import agent_kernel; print(vars(agent_kernel))"))
-    shown += [*written_below(jp_data_dir), *written_below(jp_root_dir)]
+    shown += [*written_below(server.data), *written_below(server.root)]
     for text in shown:
         assert FAKE_KEY not in text
         assert FAKE_KEY[:16] not in text
@@ -152,15 +151,14 @@ class TestAServerWithSeveralKeys:
         client: OpenChannel,
         kernel: Kernel,
         model: FakeOpenAI,
-        jp_root_dir: Path,
-        jp_auth_header: dict[str, str],
+        server: Server,
     ) -> None:
-        token = jp_auth_header["Authorization"].split()[-1]
+        token = server.headers["Authorization"].split()[-1]
         secrets = (FAKE_KEY, token, OTHER_KEY)
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"keys = {secrets!r}")])
-        nbformat.write(notebook, jp_root_dir / "other.ipynb")
-        (jp_root_dir / "settings.ini").write_text("\n".join(f"key = {secret}" for secret in secrets))
-        await kernel.run(f"%cd -q {jp_root_dir}")
+        nbformat.write(notebook, server.root / "other.ipynb")
+        (server.root / "settings.ini").write_text("\n".join(f"key = {secret}" for secret in secrets))
+        await kernel.run(f"%cd -q {server.root}")
         await kernel.run(f"a, b, c = keys = {secrets!r}; keys")
         reads = [
             call("inspect_variables", call_id="a"),

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import Liar, acting, declaration, times_run
 from tests.server.client import Api, Kernel
 from tests.server.serving import Server
-from tests.server.test_answers import listed
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
@@ -153,7 +151,7 @@ class TestASiteThatCapsThePolicy:
 
 
 async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
-    api: Api, extension: AgentKernelServer, liar: Liar, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    api: Api, server: Server, liar: Liar, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seconds in ("COLLECT_SECONDS", "EVENT_SECONDS"):
         monkeypatch.setattr(f"agent_kernel.execution.kernel_executor.{seconds}", 0.2)
@@ -168,7 +166,7 @@ async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
         declare=declaration("run_x", "conv_x", tools=[tool]),
         collect={"state": "done", "end": {"status": "approved", "text": 7}},
     )
-    lost = await listed(api, "approvals", "unanswered")
+    [lost] = await api.listed("approvals", state="unanswered")
     await api("POST", "approvals", lost["approval_id"], "outcome", body={"answer": "continue"})
     view = await api.ended("conv_x")
     assert [one["state"] for one in view["tool_calls"]] == ["unknown"]

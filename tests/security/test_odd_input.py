@@ -13,6 +13,7 @@ from agent_kernel.protocol.commands import COMMAND_TYPES
 from agent_kernel.testing import FakeOpenAI, call
 from agent_kernel.testing.wire.reply import Reply
 from tests.server.client import Api, Kernel, OpenChannel
+from tests.server.serving import Server
 from tests.waiting import until
 
 DEEP = 20_000
@@ -184,9 +185,7 @@ async def test_odd_json_in_a_frame_is_refused_in_words(api: Api, client: OpenCha
 ODD_WORDS = ["%00", "%ED%A0%80", "%FF%FE", "%F0%9F%A6%8A", "x" * 5_000, "%2e%2e%2f", "-1", "9" * 30, "NaN"]
 
 
-async def test_an_odd_address_is_refused_in_words(
-    api: Api, jp_http_port: int, jp_base_url: str, jp_auth_header: dict[str, str]
-) -> None:
+async def test_an_odd_address_is_refused_in_words(api: Api, server: Server) -> None:
     events = f"conversations/{await api.new_conversation()}/events"
 
     def paths(odd: str) -> list[str]:
@@ -201,11 +200,11 @@ async def test_an_odd_address_is_refused_in_words(
             *(f"{name}={odd}" for name in (f"{events}?after", "usage?days", "changes?kernel_id", "status?x")),
         ]
 
-    async with aiohttp.ClientSession(headers=jp_auth_header) as http:
+    async with aiohttp.ClientSession(headers=server.headers) as http:
 
         async def ask(odd: str) -> None:
             for path in paths(odd):
-                url = URL(f"http://127.0.0.1:{jp_http_port}{jp_base_url}agent-kernel/api/{path}", encoded=True)
+                url = URL(f"http://127.0.0.1:{server.port}{server.app.base_url}agent-kernel/api/{path}", encoded=True)
                 for method in ("GET", "POST", "DELETE"):
                     async with http.request(method, url, headers={"Last-Event-ID": odd}) as answer:
                         assert answer.status < 500, (method, path)

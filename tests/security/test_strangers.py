@@ -7,7 +7,8 @@ import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
 
-from tests.server.client import Api, Client, Fetch, OpenChannel
+from tests.server.client import Api, Client, OpenChannel
+from tests.server.serving import Server
 from tests.server.test_server_routes import ROUTES
 
 EVIL = {"Origin": "https://evil.example"}
@@ -17,11 +18,11 @@ def bound(path: tuple[str, ...], conversation_id: str) -> tuple[str, ...]:
     return tuple(conversation_id if part == "c" else part for part in path)
 
 
-async def cookie_of(jp_fetch: Fetch, jp_auth_header: dict[str, str]) -> str:
+async def cookie_of(server: Server) -> str:
     """The cookies of a browser that has seen a page of the server, and whose user has logged in."""
-    token = jp_auth_header["Authorization"].removeprefix("token ")
-    seen = await jp_fetch("login", headers={"Authorization": ""})
-    logged_in = await jp_fetch("api", "me", params={"token": token}, headers={"Authorization": ""})
+    token = server.headers["Authorization"].removeprefix("token ")
+    seen = await server.fetch("login", headers={"Authorization": ""})
+    logged_in = await server.fetch("api", "me", params={"token": token}, headers={"Authorization": ""})
     cookies = [*seen.headers.get_list("Set-Cookie"), *logged_in.headers.get_list("Set-Cookie")]
     return "; ".join(one.split(";")[0] for one in cookies)
 
@@ -43,13 +44,11 @@ async def test_without_a_token_there_is_nothing_to_see_and_nothing_to_do(api: Ap
     await assert_untouched(api, conversation_id)
 
 
-async def test_a_foreign_page_cannot_use_a_logged_in_browser(
-    api: Api, client: OpenChannel, jp_fetch: Fetch, jp_auth_header: dict[str, str], jp_http_port: int
-) -> None:
+async def test_a_foreign_page_cannot_use_a_logged_in_browser(api: Api, client: OpenChannel, server: Server) -> None:
     conversation_id = await api.new_conversation()
-    cookie = await cookie_of(jp_fetch, jp_auth_header)
+    cookie = await cookie_of(server.fetch, server.headers)
     browser = {"Authorization": "", "Cookie": cookie}
-    own_page = {**browser, "Host": f"127.0.0.1:{jp_http_port}", "Origin": f"http://127.0.0.1:{jp_http_port}"}
+    own_page = {**browser, "Host": f"127.0.0.1:{server.port}", "Origin": f"http://127.0.0.1:{server.port}"}
     foreign_page = {**own_page, **EVIL}
     assert (await api("GET", "status", headers=own_page))[0] == 200
     page: Client = await client(conversation_id, headers=own_page)
@@ -65,11 +64,9 @@ async def test_a_foreign_page_cannot_use_a_logged_in_browser(
     await assert_untouched(api, conversation_id)
 
 
-async def test_a_change_needs_the_xsrf_token_of_this_browser(
-    api: Api, jp_fetch: Fetch, jp_auth_header: dict[str, str]
-) -> None:
+async def test_a_change_needs_the_xsrf_token_of_this_browser(api: Api, server: Server) -> None:
     conversation_id = await api.new_conversation()
-    cookie = await cookie_of(jp_fetch, jp_auth_header)
+    cookie = await cookie_of(server.fetch, server.headers)
     browser = {"Authorization": "", "Cookie": cookie}
     for headers in (browser, {**browser, "X-XSRFToken": "2|guess|ed|0"}):
         for method, path in ROUTES:

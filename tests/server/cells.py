@@ -13,6 +13,7 @@ from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.client import Api, Kernel
 
+ASK = "%%agent\nWhat is in the kernel?"
 READ = call("read_notebook", call_id="read")
 EDIT = call("edit_cell", cell_id="c1", source="x = 21\nx * 2")
 
@@ -24,21 +25,10 @@ class Notebook:
         self._api, self._model, self._kernel, self.path = api, model, kernel, path
 
     def write(self, **changed: Any) -> bytes:
-        cells: list[dict[str, Any]] = [
-            {
-                "cell_type": "code",
-                "id": "c1",
-                "metadata": {},
-                "source": "x = 20",
-                "execution_count": None,
-                "outputs": [],
-            },
-            {"cell_type": "markdown", "id": "c2", "metadata": {}, "source": "# Title"},
-        ]
+        cells = [nbformat.v4.new_code_cell("x = 20", id="c1"), nbformat.v4.new_markdown_cell("# Title", id="c2")]
         for cell in cells:
-            cell.update(changed.get(str(cell["id"]), {}))
-        whole = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": changed.get("minor", 5)}
-        nbformat.write(nbformat.from_dict(whole), self.path)
+            cell.update(nbformat.from_dict(changed.get(cell.id, {})))
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), self.path)
         return self.path.read_bytes()
 
     def cells(self) -> list[Any]:
@@ -53,6 +43,9 @@ class Notebook:
             await self.approve()
         return conversation_id
 
+    async def until_asked(self) -> None:
+        await self._api.next_approval()
+
     async def approve(self) -> Any:
         return await self._api.decide()
 
@@ -65,14 +58,9 @@ class Notebook:
         return calls
 
 
-async def until_asked(notebook: Notebook) -> None:
-    await notebook._api.next_approval()
-
-
 async def undone(api: Api, conversation_id: str, way: str = "undo") -> dict[str, Any]:
     """Undo, or redo, the conversation's only run: by tool, why not, or `None`."""
-    _, conversation = await api("GET", "conversations", conversation_id)
-    run_id = conversation["tool_calls"][0]["run_id"]
+    run_id = (await api.get("conversations", conversation_id))["runs"][0]["run_id"]
     status, answer = await api("POST", "conversations", conversation_id, "runs", run_id, way)
     assert status == 200
     return {one["tool_name"]: one["refusal"] for one in answer["changes"]}
@@ -100,11 +88,11 @@ class OpenPage:
     async def answers(self, request: Any, **answer: Any) -> None:
         await self._socket.write_message(json.dumps({"type": "answer", "request_id": request["request_id"], **answer}))
 
-    async def shows(self, source: str, **answer: Any) -> Any:
-        """Answer the next request with the cell c1 as it is here."""
-        request = await self.asked()
+    async def shows(self, source: str, request: Any = None, **answer: Any) -> Any:
+        """Answer a request, or the next one, with the cell c1 as it is here."""
+        request = request or await self.asked()
         cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": source}
-        await self.answers(request, cells=[cell], total=1, **answer)
+        await self.answers(request, **{"cells": [cell], "total": 1, **answer})
         return request
 
     async def leave(self) -> None:

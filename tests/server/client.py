@@ -11,8 +11,6 @@ from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 from tornado.httpclient import HTTPClientError, HTTPResponse
 from tornado.websocket import WebSocketClientConnection
 
-from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.service import Service
 from tests.waiting import look_until
 
 Frame = dict[str, Any]
@@ -23,12 +21,6 @@ class Fetch(Protocol):
     """An authenticated request to the test's server, by the parts of its path. Raises `HTTPClientError`."""
 
     def __call__(self, *parts: str, **options: Any) -> Awaitable[HTTPResponse]: ...
-
-
-class OpenSocket(Protocol):
-    """As `Fetch`, for a WebSocket."""
-
-    async def __call__(self, *parts: str, **options: Any) -> WebSocketClientConnection: ...
 
 
 async def open_notebook(fetch: Fetch, path: str, kernel_id: str | None = None) -> str:
@@ -49,9 +41,8 @@ async def chat_chunks(fetch: Fetch, body: Any) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in lines[:-2] if not line.startswith(":")]
 
 
-def service_of(extension: AgentKernelServer) -> Service:
-    assert extension.service is not None
-    return extension.service
+def chat_text(chunks: list[dict[str, Any]]) -> str:
+    return "".join(one["delta"] for one in chunks if one["type"] == "text-delta")
 
 
 class Api:
@@ -79,10 +70,23 @@ class Api:
         assert status == 201, body
         return str(body["run_id"])
 
+    async def get(self, *path: str, **params: str) -> Any:
+        """What is there."""
+        status, body = await self("GET", *path, params=params)
+        assert status == 200, body
+        return body
+
+    async def listed(self, what: str, count: int = 1, *, seconds: float = 60.0, **params: str) -> list[Any]:
+        """A list, once it has so many entries."""
+
+        async def look() -> list[Any]:
+            found: list[Any] = await self.get(what, **params)
+            return found if len(found) >= count else []
+
+        return await look_until(look, f"{count} of {what}", seconds)
+
     async def pending(self) -> list[Any]:
-        status, body = await self("GET", "approvals", params={"state": "awaiting_approval"})
-        assert status == 200
-        return list(body)
+        return list(await self.get("approvals", state="awaiting_approval"))
 
     async def begin(self, kernel: "Kernel | None" = None, content: str = "Go on.", policy: str | None = None) -> str:
         """A conversation with a run that has started, in this kernel or without one."""
@@ -94,16 +98,11 @@ class Api:
 
     async def next_approval(self, seconds: float = 60.0) -> Any:
         """The first call that waits for a decision."""
-        return (await look_until(self.pending, "a call that waits", seconds))[0]
+        return (await self.all_waiting(1, seconds))[0]
 
-    async def all_waiting(self, count: int) -> list[Any]:
+    async def all_waiting(self, count: int, seconds: float = 60.0) -> list[Any]:
         """The calls that wait for a decision, once there are so many."""
-
-        async def look() -> list[Any]:
-            found = await self.pending()
-            return found if len(found) == count else []
-
-        return await look_until(look, f"{count} calls that wait")
+        return await self.listed("approvals", count, seconds=seconds, state="awaiting_approval")
 
     async def decide(self, waiting: Any = None, *, approved: bool = True, **decision: Any) -> Any:
         """Decide on a call that waits, or on the first one, and return it as it waited."""
@@ -183,13 +182,13 @@ class Kernel:
 
     def __init__(self, kernel_id: str, kernel_manager: MappingKernelManager) -> None:
         self.kernel_id = kernel_id
-        self._heard = False
+        self._is_heard = False
         self._client = cast(AsyncKernelClient, kernel_manager.get_kernel(kernel_id).client())
         self._client.start_channels(stdin=False, hb=False)
 
     async def run(self, code: str, seconds: float = 60.0, **options: Any) -> list[Any]:
         """Run a cell to its end; its outputs as IOPub messages. `options` are those of `start`."""
-        if not self._heard:
+        if not self._is_heard:
             await self.ready()
         message_id = self.start(code, **options)
         outputs: list[Any] = []
@@ -215,17 +214,6 @@ class Kernel:
         message_id: str = message["header"]["msg_id"]
         return message_id
 
-    async def heard(self) -> list[Any]:
-        """What the kernel has published that was not read yet."""
-        message_id = self.start("None")
-        messages: list[Any] = []
-        while True:
-            message = await self._client.get_iopub_msg(timeout=60)
-            if message["parent_header"].get("msg_id") != message_id:
-                messages.append(message)
-            elif message["content"].get("execution_state") == "idle":
-                return messages
-
     async def subshell(self) -> str:
         """The id of a new one."""
         self._client.control_channel.send(self._client.session.msg("create_subshell_request", {}))
@@ -245,7 +233,7 @@ class Kernel:
     async def ready(self) -> None:
         """Wait until the kernel answers and is heard."""
         await self._client.wait_for_ready(timeout=60)
-        self._heard = True
+        self._is_heard = True
 
     async def close(self) -> None:
         self._client.stop_channels()

@@ -3,8 +3,6 @@
 The tests of a module share them as long as they want the same configuration; between two tests they are made to forget.
 A test that is about a start or an end, or leaves something behind, has `@pytest.mark.usefixtures("fresh")`, which gives
 it a server of its own, or `fresh_kernel` in place of `kernel`. Fixtures that are coroutines need `loop_scope="module"`.
-
-`tests/security` takes over all that `__all__` names.
 """
 
 import asyncio
@@ -13,40 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import pytest_asyncio
-from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.cells import Notebook, OpenPage
-from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel, OpenSocket, open_notebook
+from tests.server.cells import ASK, Notebook, OpenPage
+from tests.server.client import Api, Client, Kernel, OpenChannel, open_notebook
 from tests.server.serving import Server, Servers, Wanted
 from tests.waiting import until
 from tests.watchdog import watched
-
-__all__ = [
-    "api",
-    "client",
-    "extension",
-    "extension_traits",
-    "fresh",
-    "fresh_kernel",
-    "jp_auth_header",
-    "jp_base_url",
-    "jp_data_dir",
-    "jp_fetch",
-    "jp_http_port",
-    "jp_root_dir",
-    "jp_serverapp",
-    "jp_ws_fetch",
-    "kernel",
-    "model",
-    "model_service",
-    "server",
-    "server_traits",
-    "servers",
-]
 
 
 @pytest.fixture(scope="module")
@@ -106,51 +80,6 @@ async def server(
 
 
 @pytest.fixture
-def extension(server: Server) -> AgentKernelServer:
-    return server.extension
-
-
-@pytest.fixture
-def jp_serverapp(server: Server) -> ServerApp:
-    return server.app
-
-
-@pytest.fixture
-def jp_http_port(server: Server) -> int:
-    return server.port
-
-
-@pytest.fixture
-def jp_base_url(server: Server) -> str:
-    return str(server.app.base_url)
-
-
-@pytest.fixture
-def jp_auth_header(server: Server) -> dict[str, str]:
-    return server.headers
-
-
-@pytest.fixture
-def jp_root_dir(server: Server) -> Path:
-    return server.root
-
-
-@pytest.fixture
-def jp_data_dir(server: Server) -> Path:
-    return server.data
-
-
-@pytest.fixture
-def jp_fetch(server: Server) -> Fetch:
-    return server.fetch
-
-
-@pytest.fixture
-def jp_ws_fetch(server: Server) -> OpenSocket:
-    return server.open_socket
-
-
-@pytest.fixture
 def api(server: Server) -> Api:
     return Api(server.fetch)
 
@@ -177,6 +106,28 @@ async def kernel(server: Server) -> Kernel:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
+async def loaded(kernel: Kernel) -> Kernel:
+    """The kernel, with its magics."""
+    await kernel.run("%load_ext agent_kernel")
+    return kernel
+
+
+@pytest.fixture
+def analysis(server: Server) -> Path:
+    """A saved notebook with a prompt."""
+    path = server.root / "folder" / "analysis.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK)]), path)
+    return path
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def open_kernel(server: Server, loaded: Kernel, analysis: Path) -> Kernel:
+    """The kernel of that notebook's session. No page is connected."""
+    await open_notebook(server.fetch, "folder/analysis.ipynb", loaded.kernel_id)
+    return loaded
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def fresh_kernel(server: Server) -> AsyncIterator[Kernel]:
     """A running kernel that the server has just started."""
     one = await server.start_kernel()
@@ -188,8 +139,7 @@ async def fresh_kernel(server: Server) -> AsyncIterator[Kernel]:
 async def notebook(server: Server, api: Api, model: FakeOpenAI, kernel: Kernel) -> Notebook:
     one = Notebook(api, model, kernel, server.root / "cells.ipynb")
     one.write()
-    session = await open_notebook(server.fetch, "cells.ipynb", kernel.kernel_id)
-    assert session == kernel.kernel_id
+    await open_notebook(server.fetch, "cells.ipynb", kernel.kernel_id)
     return one
 
 
@@ -199,10 +149,9 @@ async def open_page(server: Server) -> AsyncIterator[Callable[..., Awaitable[Ope
 
     async def open_it(*paths: str, **more: Any) -> OpenPage:
         opened.append(OpenPage(await server.open_socket("agent-kernel", "api", "pages")))
-        pages = server.extension.service.pages  # type: ignore[union-attr]
-        known = len(pages._pages)
+        known = len(server.service.pages._pages)
         await opened[-1].opens(*paths, **more)
-        await until(lambda: len(pages._pages) == known + 1)
+        await until(lambda: len(server.service.pages._pages) == known + 1)
         return opened[-1]
 
     yield open_it

@@ -19,7 +19,8 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from traitlets.config import Config
 
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Kernel, service_of
+from agent_kernel_server.service import Service
+from tests.server.client import Kernel
 from tests.waiting import until
 
 TOKEN = "token-of-the-tests"
@@ -62,6 +63,11 @@ class Server:
     def extension(self) -> AgentKernelServer:
         found: AgentKernelServer = self.app.extension_manager.extension_points["agent_kernel_server"].app
         return found
+
+    @property
+    def service(self) -> Service:
+        assert self.extension.service is not None
+        return self.extension.service
 
     @property
     def headers(self) -> dict[str, str]:
@@ -118,7 +124,7 @@ class Server:
 
     async def forget(self) -> None:
         """Be for the next test as if no test had been before it."""
-        service = service_of(self.extension)
+        service = self.service
         runtime = await service.runtime()
         for conversation in json.loads(await runtime.list_conversations()):
             await runtime.delete_conversation(conversation["conversation_id"])
@@ -133,8 +139,8 @@ class Server:
         if self._kernel is not None and await self._process() != self._first_process:
             await self._kernel.close()
             self._kernel = None
-        kept = self._kernel.kernel_id if self._kernel is not None else None
-        for kernel_id in set(self.app.kernel_manager.list_kernel_ids()) - {kept}:
+        kept = {self._kernel.kernel_id} if self._kernel is not None else set()
+        for kernel_id in set(self.app.kernel_manager.list_kernel_ids()) - kept:
             await self.app.kernel_manager.shutdown_kernel(kernel_id, now=True)
         if self._kernel is not None:
             await self._kernel.run(FORGET.format(folder=str(self.root / "folder")))

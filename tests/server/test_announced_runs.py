@@ -8,67 +8,45 @@ from typing import Any
 
 import nbformat
 import pytest
-import pytest_asyncio
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
-from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import UNDECLARED_RUNS, ServedKernel
 from agent_kernel_server.notebooks.notebook_paths import NotebookPaths
 from agent_kernel_server.notebooks.records import WIDGET_MIME
-from tests.server.client import Api, Fetch, Kernel, open_notebook, service_of
+from tests.server.cells import ASK
+from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 from tests.waiting import look_until, until
 
 pytestmark = pytest.mark.kernel
-
-ASK = "%%agent\nWhat is in the kernel?"
-
-
-@pytest.fixture
-def notebook(jp_root_dir: Path) -> Path:
-    path = jp_root_dir / "folder" / "analysis.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK)]), path)
-    return path
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def open_kernel(kernel: Kernel, jp_fetch: Fetch, notebook: Path) -> Kernel:
-    """The kernel of the notebook's session, with the extension loaded. No page is connected."""
-    await open_notebook(jp_fetch, "folder/analysis.ipynb", kernel.kernel_id)
-    await kernel.run("%load_ext agent_kernel")
-    return kernel
 
 
 def save_output(path: Path, output: Any) -> None:
     """What a page does when it saves: the cell's output, as it is now, into the file."""
     saved = nbformat.read(path, as_version=4)
     content = output["content"]
-    saved.cells[0].outputs = [
-        nbformat.v4.new_output("display_data", data=content["data"], metadata=content["metadata"])
-    ]
+    shown = nbformat.v4.new_output("display_data", data=content["data"], metadata=content["metadata"])
+    saved.cells[0].outputs = [shown]
     nbformat.write(saved, path)
 
 
-def saved_data(path: Path) -> dict[str, Any] | None:
-    """The first output in the file; `None` while Jupyter writes it, which it does in place."""
+def saved_data(path: Path) -> dict[str, Any]:
+    """The first output in the file; nothing while Jupyter writes it, which it does in place."""
     try:
         return dict(nbformat.read(path, as_version=4).cells[0].outputs[0]["data"])
     except nbformat.reader.NotJSONError:
-        return None
+        return {}
 
 
-def placed(path: Path) -> dict[str, Any] | None:
-    data = saved_data(path)
-    return data if data is not None and WIDGET_MIME not in data else None
+async def until_record_says(path: Path, words: str) -> dict[str, Any]:
+    await until(lambda: WIDGET_MIME not in (data := saved_data(path)) and words in data.get("text/plain", ""))
+    return saved_data(path)
 
 
 def delete(path: Path) -> None:
     path.unlink()
-
-
-def list_folder(path: Path) -> list[str]:
-    return [one.name for one in path.parent.iterdir() if one.suffix == ".ipynb"]
 
 
 async def shown(kernel: Kernel) -> Any:
@@ -79,45 +57,34 @@ async def shown(kernel: Kernel) -> Any:
     return displays[0]
 
 
-async def the_run(api: Api) -> tuple[str, str]:
-    async def look() -> list[Any]:
-        return [run for view in (await api("GET", "conversations"))[1] for run in view["runs"]]
-
-    run = (await look_until(look, "a run"))[0]
-    return run["conversation_id"], run["run_id"]
-
-
 async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI
+    api: Api, open_kernel: Kernel, analysis: Path, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="answer = 42"), say("The answer is in `answer`."))
     output = await shown(open_kernel)
     assert WIDGET_MIME in output["content"]["data"]
-    save_output(notebook, output)
-    conversation_id, run_id = await the_run(api)
+    save_output(analysis, output)
     waiting = await api.next_approval()
-    assert WIDGET_MIME in saved_data(notebook)
+    assert WIDGET_MIME in saved_data(analysis)
     await api.decide(waiting)
-    await api.ended(conversation_id)
-    data = await until(lambda: placed(notebook))
-    assert f'data-agent-record="{run_id}"' in "".join(data["text/html"])
+    await api.ended(waiting["conversation_id"])
+    data = await until_record_says(analysis, "The answer is in")
+    assert f'data-agent-record="{waiting["run_id"]}"' in "".join(data["text/html"])
     assert "The answer is in" in "".join(data["text/markdown"])
-    assert await open_kernel.text("print(answer)") == "42\n"
-    printed = await open_kernel.text("import agent_kernel; print(agent_kernel.last_run().wait().status)")
-    assert printed == "complete\n"
+    printed = await open_kernel.text("import agent_kernel; print(answer, agent_kernel.last_run().wait().status)")
+    assert printed == "42 complete\n"
 
 
 async def test_no_file_is_made_where_the_notebook_was_deleted(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer
+    api: Api, open_kernel: Kernel, analysis: Path, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(say("Done."))
-    delete(notebook)
+    delete(analysis)
     await shown(open_kernel)
-    conversation_id, _ = await the_run(api)
-    await api.ended(conversation_id)
-    service = service_of(extension)
-    await until(lambda: service.records._records and not service.kernels.active_runs())
-    assert list_folder(notebook) == []
+    [run] = await api.listed("runs")
+    await api.ended(run["conversation_id"])
+    await until(lambda: server.service.records._records and not server.service.kernels.active_runs())
+    assert list(analysis.parent.glob("*.ipynb")) == []
 
 
 async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
@@ -125,72 +92,66 @@ async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
 ) -> None:
     model.add(call("run_python", code="print('inside')"), say("Done."))
     code = "import agent_kernel as ak\nrun = ak.Agent().start('Go.').wait()\nprint(run.text)"
-    cell = asyncio.create_task(open_kernel.run(code))
+    cell = asyncio.create_task(open_kernel.text(code))
     waiting = await api.decide()
-    outputs = await cell
-    assert "Done." in "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
+    assert "Done." in await cell
     view = await api.ended(waiting["conversation_id"])
     assert view["tool_calls"][0]["result"].count("inside") == 1
 
 
-async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_first_is_found_late(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    declared, both, find, declaration_of = [], asyncio.Event(), NotebookPaths.notebook_of, ServedKernel._declaration_of
-    asked: list[None] = []
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the runs that the server has asked for."""
+    ids: list[str] = []
+    declaration_of = ServedKernel._declaration_of
 
     async def declaration_is_noted(self: ServedKernel, *args: Any) -> Any:
-        declared.append(await declaration_of(self, *args))
-        if len(declared) == 2:
-            both.set()
-        return declared[-1]
+        declaration = await declaration_of(self, *args)
+        ids.append(declaration.run_id)
+        return declaration
+
+    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
+    return ids
+
+
+async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_first_is_found_late(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, declared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = NotebookPaths.notebook_of
+    asked: list[None] = []
 
     async def find_late(self: NotebookPaths, *args: Any) -> Any:
         asked.append(None)
         if len(asked) == 1:
-            await both.wait()
+            await until(lambda: len(declared) == 2)
             await asyncio.sleep(0.2)  # long enough for the second one to start, where nothing keeps it from that
         return await find(self, *args)
 
-    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
     monkeypatch.setattr(NotebookPaths, "notebook_of", find_late)
     model.add(say("One."), say("Two."))
     await open_kernel.run(
         "import agent_kernel as ak\nagent = ak.Agent()\nruns = [agent.start('First.'), agent.start('Second.')]"
     )
-    await until(lambda: len(declared) == 2)
-    conversation_id = (await the_run(api))[0]
-
-    async def both_ended() -> Any:
-        view = await api.ended(conversation_id)
-        return view if len(view["runs"]) == 2 else None
-
-    view = await look_until(both_ended, "both runs to end")
-    assert [run["run_id"] for run in view["runs"]] == [one.run_id for one in declared]
+    runs = await api.listed("runs", 2)
+    view = await api.ended(runs[0]["conversation_id"])
+    assert [run["run_id"] for run in view["runs"]] == declared
     assert [message["content"] for message in view["messages"] if message["role"] == "user"] == ["First.", "Second."]
 
 
 async def test_every_run_is_asked_for_however_many_wait_for_their_turn_to_start(
-    open_kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+    open_kernel: Kernel, declared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cell gives up a run that nobody asks for in time."""
-    declared, released, declaration_of = set(), asyncio.Event(), ServedKernel._declaration_of
-
-    async def declaration_is_noted(self: ServedKernel, *args: Any) -> Any:
-        declaration = await declaration_of(self, *args)
-        declared.add(declaration.run_id)
-        return declaration
+    released = asyncio.Event()
 
     async def starts_late(*_: Any) -> Any:
         await released.wait()
         raise AgentKernelError("Not today.")
 
-    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
     monkeypatch.setattr(ServedKernel, "_start_declared", starts_late)
     count = UNDECLARED_RUNS + 1
-    await open_kernel.run(
-        f"import agent_kernel as ak\nagent = ak.Agent()\nstarted = [agent.start('Go.') for _ in range({count})]"
-    )
+    started = f"agent = ak.Agent()\nstarted = [agent.start('Go.') for _ in range({count})]"
+    await open_kernel.run(f"import agent_kernel as ak\n{started}")
     await until(lambda: len(declared) == count)
     released.set()
     ended = "[run.wait(30).error.message for run in started].count('Not today.')"
@@ -213,31 +174,24 @@ async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kern
         await open_kernel.text(textwrap.dedent(forge))
     model.add(say("Done."))
     await shown(open_kernel)  # what came before it on the same socket has been handled when this run has ended
-    conversation_id, _ = await the_run(api)
-    await api.ended(conversation_id)
-    assert [view["conversation_id"] for view in (await api("GET", "conversations"))[1]] == [conversation_id]
+    [run] = await api.listed("runs")
+    await api.ended(run["conversation_id"])
+    assert [view["conversation_id"] for view in await api.get("conversations")] == [run["conversation_id"]]
 
 
 async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_in_the_notebook(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI
+    api: Api, open_kernel: Kernel, analysis: Path, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="1"), failure(400, "The model is not well."), say("Here I am."))
     output = await shown(open_kernel)
     waiting = await api.next_approval()  # so that the page's save comes before the run ends, as people's saves do
-    save_output(notebook, output)
-    conversation_id, run_id = await the_run(api)
+    save_output(analysis, output)
     await api.decide(waiting)
-    await api.ended(conversation_id)
-    data = await until(lambda: placed(notebook))
-    assert "The model is not well." in "".join(data["text/plain"])
-    assert (await api("POST", "conversations", conversation_id, "runs", run_id, "retry"))[0] == 200
-
-    def told() -> bool:
-        now = placed(notebook)
-        return now is not None and "Here I am." in "".join(now["text/plain"])
-
-    await until(told)
-    assert "not well" not in json.dumps(saved_data(notebook))
+    await api.ended(waiting["conversation_id"])
+    await until_record_says(analysis, "The model is not well.")
+    retry = ("conversations", waiting["conversation_id"], "runs", waiting["run_id"], "retry")
+    assert (await api("POST", *retry))[0] == 200
+    assert "not well" not in json.dumps(await until_record_says(analysis, "Here I am."))
 
     async def heard() -> bool:
         said = await open_kernel.text("import agent_kernel as ak; run = ak.last_run(); print(run.status, run.done)")

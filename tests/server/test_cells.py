@@ -8,7 +8,7 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.cells import EDIT, Notebook, undone, until_asked
+from tests.server.cells import EDIT, Notebook, undone
 from tests.server.client import Api, Kernel
 from tests.server.serving import Server
 
@@ -17,23 +17,16 @@ LOCKED = "The cell c1 is locked (its metadata has editable or deletable false). 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_without_a_page_an_edit_is_made_in_the_file_and_touches_that_cell_only(notebook: Notebook) -> None:
+async def test_without_a_page_a_file_is_said_to_be_one_and_an_edit_touches_that_cell_only(notebook: Notebook) -> None:
     before = notebook.path.read_text().splitlines()
-    [done] = await notebook.ended(await notebook.ask(EDIT))
-    assert done["state"] == "success"
-    assert done["result"].startswith("Edited cell:c1 of cells.ipynb (in its file, as no page has it open).")
-    after = notebook.path.read_text().splitlines()
-    changed = [line for line in after if line not in before]
-    assert [line.strip() for line in changed] == ['"x = 21\\n",', '"x * 2"']
-
-
-async def test_without_a_page_the_model_is_told_how_old_the_file_is(notebook: Notebook, api: Api) -> None:
-    conversation_id = await notebook.ask(decides=False)
-    await api.ended(conversation_id)
-    [read] = (await api.ended(conversation_id))["tool_calls"]
+    read, done = await notebook.calls(await notebook.ask(EDIT))
     assert "This notebook (cells.ipynb), as it was saved " in read["result"]
     assert "(no page has it open): 2 cells" in read["result"]
     assert "[ ] cell:c1 (code, number 0)\nx = 20\n\ncell:c2 (markdown, number 1)\n# Title" in read["result"]
+    assert done["state"] == "success"
+    assert done["result"].startswith("Edited cell:c1 of cells.ipynb (in its file, as no page has it open).")
+    changed = [line.strip() for line in notebook.path.read_text().splitlines() if line not in before]
+    assert changed == ['"x = 21\\n",', '"x * 2"']
 
 
 async def test_without_a_page_a_cell_runs_in_the_kernel_and_its_outputs_are_in_the_file(
@@ -123,7 +116,7 @@ async def test_a_cell_that_changed_while_its_card_waited_is_left_alone_and_told_
     notebook: Notebook, changed: dict[str, Any], text: str
 ) -> None:
     conversation_id = await notebook.ask(EDIT, decides=False)
-    await until_asked(notebook)
+    await notebook.until_asked()
     now = notebook.write(**changed)
     waiting = await notebook.approve()
     assert waiting["preview"]["kind"] == "diff"
@@ -138,11 +131,9 @@ async def test_a_cell_that_changed_while_its_card_waited_is_left_alone_and_told_
 
 async def test_a_locked_cell_is_told_to_the_model_and_what_its_lock_allows_is_done(notebook: Notebook) -> None:
     notebook.write(c1={"metadata": {"deletable": False}}, c2={"metadata": {"editable": False}})
-    conversation_id = await notebook.ask(EDIT, call("move_cell", cell_id="c2", after=None))
-    edited, moved = await notebook.ended(conversation_id)
+    read, edited, moved = await notebook.calls(await notebook.ask(EDIT, call("move_cell", cell_id="c2", after=None)))
     assert (edited["state"], moved["state"]) == ("success", "success")
     assert [cell.source for cell in notebook.cells()] == ["# Title", "x = 21\nx * 2"]
-    [read] = [one for one in await notebook.calls(conversation_id) if one["tool_name"] == "read_notebook"]
     assert "cell:c1 (code, number 0, locked against deletion)" in read["result"]
     assert "cell:c2 (markdown, number 1, locked against edits)" in read["result"]
 
@@ -166,8 +157,7 @@ async def test_a_notebook_of_5000_cells_is_read_in_parts_and_its_last_cell_edite
     cells = [cell | {"id": f"c{number}", "source": f"x = {number}"} for number in range(5_000)]
     whole = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     notebook.path.write_text(json.dumps(whole))
-    read = call("read_notebook", first_cell=4_990)
-    notebook._model.add(read)
+    notebook._model.add(call("read_notebook", first_cell=4_990))
     edit = call("edit_cell", cell_id="c4999", source="last = 1")
     [done] = await notebook.ended(await notebook.ask(edit, reads=False))
     assert done["state"] == "success", done["result"]
@@ -187,28 +177,24 @@ async def test_an_edit_in_the_file_gives_no_trust_to_what_others_have_put_there(
     assert [cell.metadata for cell in notebook.cells()] == [{}, {}]
 
 
-@pytest.mark.parametrize("turn", [EDIT, call("insert_cell", source="new"), call("run_cell", cell_id="c1")])
-async def test_a_notebook_that_may_not_be_written_is_refused_without_asking_anybody(
-    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch, turn: ModelTurn
+@pytest.mark.parametrize("state", ["invalid", "error"])
+@pytest.mark.parametrize("turn", [EDIT, call("run_cell", cell_id="c1")])
+async def test_a_notebook_that_may_not_be_written_is_refused_without_a_card_and_after_one(
+    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch, turn: ModelTurn, state: str
 ) -> None:
     before = notebook.path.read_bytes()
-    monkeypatch.setattr(type(server.app.contents_manager), "is_writable", lambda *_: False)
-    [done] = await notebook.ended(await notebook.ask(turn, decides=False))
-    assert (done["state"], done["decided_at"]) == ("invalid", None)
+    with monkeypatch.context() as patch:
+        if state == "error":
+            conversation_id = await notebook.ask(turn, decides=False)
+            await notebook.until_asked()
+        patch.setattr(type(server.app.contents_manager), "is_writable", lambda *_: False)
+        if state == "error":
+            await notebook.approve()
+        else:
+            conversation_id = await notebook.ask(turn, decides=False)
+        [done] = await notebook.ended(conversation_id)
+    assert (done["state"], done["decided_at"] is None) == (state, state == "invalid")
     assert "This notebook is read-only. Nothing was changed." in done["result"]
-    assert notebook.path.read_bytes() == before
-
-
-async def test_a_notebook_that_may_not_be_written_any_more_when_a_card_is_approved_is_left_as_it_is(
-    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = notebook.path.read_bytes()
-    conversation_id = await notebook.ask(EDIT, decides=False)
-    await until_asked(notebook)
-    monkeypatch.setattr(type(server.app.contents_manager), "is_writable", lambda *_: False)
-    await notebook.approve()
-    [done] = await notebook.ended(conversation_id)
-    assert (done["state"], "This notebook is read-only. Nothing was changed." in done["result"]) == ("error", True)
     assert notebook.path.read_bytes() == before
 
 
@@ -238,25 +224,14 @@ class Reformats(AsyncLargeFileManager):
         return await super().save(model, path)
 
 
-@pytest.mark.parametrize("server_traits", [{"contents_manager_class": Reformats}])
-async def test_a_cell_that_is_saved_in_another_form_is_told_as_it_is_and_can_be_changed_next(
-    notebook: Notebook,
+async def test_a_cell_that_another_extension_saves_in_another_form_is_told_as_it_is_and_can_be_changed_next(
+    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server.app, "contents_manager", Reformats(parent=server.app, root_dir=server.app.root_dir))
     again = call("edit_cell", cell_id="c1", source="x = 22")
     first, second = await notebook.ended(await notebook.ask(EDIT, again))
     assert "Its source now:\nx = 21\nx*2" in first["result"]
     assert (first["state"], second["state"], notebook.cells()[0].source) == ("success", "success", "x = 22")
-
-
-async def test_a_contents_manager_that_another_extension_puts_in_place_is_the_one_that_saves(
-    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server.app, "contents_manager", Reformats(parent=server.app, root_dir=server.app.root_dir))
-    [done] = await notebook.ended(await notebook.ask(EDIT))
-    assert (done["state"], notebook.cells()[0].source) == ("success", "x = 21\nx*2")
-
-
-# Undo
 
 
 async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook: Notebook, api: Api) -> None:
@@ -275,20 +250,13 @@ async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook
     conversation_id = await notebook.ask(*turns)
     assert {one["state"] for one in await notebook.ended(conversation_id)} == {"success"}
     after = [dict(cell) for cell in notebook.cells()]
-    assert written.exists()
-    done = await undone(api, conversation_id)
-    assert done == dict.fromkeys(["write_file", "delete_cell", "move_cell", "insert_cell", "edit_cell"])
-    assert list(done) == ["write_file", "delete_cell", "move_cell", "insert_cell", "edit_cell"]
-    assert [dict(cell) for cell in notebook.cells()] == before
-    assert not written.exists()
-    assert await undone(api, conversation_id) == done, "asked again, nothing is put back twice"
-    for _ in range(2):
-        assert await undone(api, conversation_id, "redo") == done
-        assert [dict(cell) for cell in notebook.cells()] == after
-        assert written.read_text() == "new\n"
-        assert await undone(api, conversation_id) == done
-        assert [dict(cell) for cell in notebook.cells()] == before
-        assert not written.exists()
+    order = ["write_file", "delete_cell", "move_cell", "insert_cell", "edit_cell"]
+    for way, cells in (("undo", before), ("undo", before), ("redo", after), ("undo", before), ("redo", after)):
+        done = await undone(api, conversation_id, way)  # asked again, nothing is put back twice
+        assert list(done.items()) == [(tool, None) for tool in (order if way == "undo" else order[::-1])]
+        assert [dict(cell) for cell in notebook.cells()] == cells
+        assert written.exists() == (way == "redo")
+    assert written.read_text() == "new\n"
 
 
 async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(
@@ -310,7 +278,7 @@ async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(
         "edit_cell": "The cell c1 was changed since. Nothing was put back.",
     }
     assert [cell.source for cell in notebook.cells()] == ["mine", "# Title"]
-    _, listed = await api("GET", "changes", params={"kernel_id": kernel.kernel_id})
+    listed = await api.get("changes", kernel_id=kernel.kernel_id)
     states = {one["tool_name"]: one["state"] for one in listed if one["conversation_id"] == conversation_id}
     assert states == {"edit_cell": "changed", "insert_cell": "undone", "move_cell": "changed"}
 

@@ -2,12 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from typing import Any
 
 import nbformat
 import pytest
-import pytest_asyncio
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 
 from agent_kernel.testing import FakeOpenAI, call, say
@@ -64,12 +62,6 @@ async def test_a_cell_of_another_language_is_shown_in_it_changed_and_run(server:
     assert (cell.source, cell.outputs[0].text) == ("y <- 2", "Y <- 2")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def loaded(kernel: Kernel) -> AsyncIterator[Kernel]:
-    await kernel.run("%load_ext agent_kernel")
-    yield kernel
-
-
 @pytest.mark.parametrize("options", ["", " --wait"])
 async def test_a_prompt_in_a_subshell_changes_and_runs_a_cell_of_the_notebook(
     notebook: Notebook, loaded: Kernel, model: FakeOpenAI, api: Api, options: str
@@ -79,8 +71,7 @@ async def test_a_prompt_in_a_subshell_changes_and_runs_a_cell_of_the_notebook(
     await notebook.approve()
     outputs = await prompt
     assert "error" not in [one["msg_type"] for one in outputs]
-    [conversation] = (await api("GET", "conversations"))[1]
+    [conversation] = await api.get("conversations")
     [done] = await notebook.ended(conversation["conversation_id"])
-    assert done["state"] == "success", done["result"]
-    assert "--- output: 42" in done["result"]
+    assert (done["state"], "--- output: 42" in done["result"]) == ("success", True)
     assert await loaded.text("print(x)") == "21\n"

@@ -8,8 +8,8 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.notebooks import editor
-from tests.server.cells import EDIT, Notebook, OpenPages, edited_in, undone, until_asked
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.cells import EDIT, Notebook, OpenPages, edited_in, undone
+from tests.server.client import Api, Kernel
 from tests.server.serving import Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -26,8 +26,7 @@ async def test_the_page_that_was_looked_at_last_is_read_and_changed_and_not_the_
     conversation_id, request = await edited_in(page, notebook)
     assert request["path"] == "cells.ipynb"
     assert (request["ask"]["expected"], request["ask"]["source"]) == ("typed = 1", "x = 21\nx * 2")
-    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21\nx * 2"}
-    await page.answers(request, cells=[cell], total=1)
+    await page.shows("x = 21\nx * 2", request)
     [done] = await notebook.ended(conversation_id)
     assert done["result"].startswith("Edited cell:c1 of cells.ipynb (as the page shows it now).")
     assert notebook.path.read_bytes() == before
@@ -44,17 +43,24 @@ async def test_of_two_cells_with_one_id_none_is_changed(notebook: Notebook, open
     assert "Several cells have the id c1" in done["result"]
 
 
-async def test_a_page_in_which_the_user_has_just_typed_refuses_and_the_model_is_told_what(
-    notebook: Notebook, open_page: OpenPages
+@pytest.mark.parametrize(
+    ("refusal", "texts"),
+    [
+        ("changed", ["Its source now:\ntyped = 12\nThe difference:", "-typed = 1\n+typed = 12"]),
+        ("running", ["The cell c1 is running. Nothing was done."]),
+        ("read_only", ["This notebook is read-only. Nothing was changed."]),
+        ("locked", ["The cell c1 is locked"]),
+        ("failed", ["It could not be done. It broke."]),
+    ],
+)
+async def test_what_a_page_does_not_do_is_told_with_its_reason(
+    notebook: Notebook, open_page: OpenPages, refusal: str, texts: list[str]
 ) -> None:
     page = await open_page("cells.ipynb")
     conversation_id, request = await edited_in(page, notebook)
-    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "typed = 12"}
-    await page.answers(request, cells=[cell], total=1, refusal="changed")
+    await page.shows("typed = 12", request, refusal=refusal, detail="It broke." if refusal == "failed" else "")
     [done] = await notebook.ended(conversation_id)
-    assert done["state"] == "error"
-    assert "Its source now:\ntyped = 12\nThe difference:" in done["result"]
-    assert "-typed = 1\n+typed = 12" in done["result"]
+    assert (done["state"], [text for text in texts if text not in done["result"]]) == ("error", [])
 
 
 @pytest.mark.parametrize(
@@ -62,42 +68,27 @@ async def test_a_page_in_which_the_user_has_just_typed_refuses_and_the_model_is_
     [
         ("x = 21\nx * 2", "success", "Edited cell:c1"),
         ("typed = 1", "error", "Nothing was changed: send the call again."),
-        (None, "unknown", "nobody can say whether the cell c1 was changed"),
+        ("never", "unknown", "nobody can say whether the cell c1 was changed"),
+        ("never, nor its session", "unknown", "nobody can say whether the cell c1 was changed"),
     ],
 )
 async def test_a_page_that_is_loaded_again_while_it_is_asked_has_changed_the_cell_once_or_honestly_not(
-    notebook: Notebook,
-    open_page: OpenPages,
-    monkeypatch: pytest.MonkeyPatch,
-    back: str | None,
-    state: str,
+    server: Server, notebook: Notebook, open_page: OpenPages, monkeypatch: pytest.MonkeyPatch, back: str, state: str,
     text: str,
-) -> None:
+) -> None:  # fmt: skip
     page = await open_page("cells.ipynb")
     conversation_id, _ = await edited_in(page, notebook)
-    if back is None:
+    if "session" in back:
+        server.end_sessions()
+    if "never" in back:
         monkeypatch.setattr(editor, "PAGE_SECONDS", 0.2)
     await page.leave()
-    if back is not None:
+    if "never" not in back:
         again = await open_page("cells.ipynb")
         assert (await again.shows(back))["ask"]["type"] == "read", "it is not sent twice"
     [done] = await notebook.ended(conversation_id)
-    assert done["state"] == state
-    assert text in (done["result"] or done["reason"])
+    assert (done["state"], text in (done["result"] or done["reason"])) == (state, True)
     assert notebook.cells()[0].source == "x = 20"
-
-
-async def test_a_page_and_the_session_that_go_away_together_may_have_changed_the_cell(
-    server: Server, notebook: Notebook, open_page: OpenPages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = await open_page("cells.ipynb")
-    conversation_id, _ = await edited_in(page, notebook)
-    server.end_sessions()
-    monkeypatch.setattr(editor, "PAGE_SECONDS", 0.2)
-    await page.leave()
-    [done] = await notebook.ended(conversation_id)
-    assert done["state"] == "unknown"
-    assert "nobody can say whether the cell c1 was changed" in done["reason"]
 
 
 async def test_a_page_that_is_loading_again_when_its_card_is_approved_is_waited_for(
@@ -107,7 +98,7 @@ async def test_a_page_that_is_loading_again_when_its_card_is_approved_is_waited_
     conversation_id = await notebook.ask(EDIT, decides=False)
     for _ in range(2):  # read_notebook, and the card
         await page.shows("typed = 1")
-    await until_asked(notebook)
+    await notebook.until_asked()
     await page.leave()
     await notebook.approve()
     again = await open_page("cells.ipynb")
@@ -132,14 +123,13 @@ async def test_what_becomes_of_running_a_changed_cell_is_told_with_the_change_wh
     page = await open_page("cells.ipynb")
     edit = call("edit_cell", cell_id="c1", source="x = 21", run=True)
     conversation_id, request = await edited_in(page, notebook, edit)
-    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21"}
-    await page.answers(request, cells=[cell], total=1)
+    await page.shows("x = 21", request)
     request = await page.asked()
     assert request["ask"]["type"] == "run"
     if becomes == "lost":
         await page.leave()
     elif becomes == "refused":
-        await page.answers(request, cells=[cell], refusal="running")
+        await page.shows("x = 21", request, refusal="running")
     else:
         await page.answers(request, cells=[], success=False)
     [done] = await notebook.ended(conversation_id)
@@ -160,48 +150,22 @@ async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Serve
     socket.close()
 
 
-async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Server, jp_fetch: Fetch) -> None:
+async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Server) -> None:
     for headers in ({"Origin": "https://elsewhere.example"}, {"Authorization": ""}):
         with pytest.raises(HTTPClientError) as refused:
             await server.open_socket("agent-kernel", "api", "pages", headers=headers)
         assert refused.value.code == 403
 
 
-# Notebooks and cells that are not as they should be
-
-
-@pytest.mark.parametrize(
-    ("refusal", "text"),
-    [
-        ("running", "The cell c1 is running. Nothing was done."),
-        ("read_only", "This notebook is read-only. Nothing was changed."),
-        ("locked", "The cell c1 is locked"),
-        ("failed", "It could not be done. It broke."),
-    ],
-)
-async def test_what_a_page_does_not_do_is_told_with_its_reason(
-    notebook: Notebook, open_page: OpenPages, refusal: str, text: str
-) -> None:
-    page = await open_page("cells.ipynb")
-    conversation_id, request = await edited_in(page, notebook)
-    await page.answers(request, refusal=refusal, detail="It broke." if refusal == "failed" else "")
-    [done] = await notebook.ended(conversation_id)
-    assert (done["state"], text in done["result"]) == ("error", True), done["result"]
-
-
-@pytest.mark.parametrize("turn", [{"cell_id": "c1"}, {"after": "c1"}], ids=["edit", "insert"])
 async def test_the_card_shows_a_cell_in_the_language_of_the_notebook(
-    notebook: Notebook, open_page: OpenPages, api: Api, turn: dict[str, str]
+    notebook: Notebook, open_page: OpenPages, api: Api
 ) -> None:
     page = await open_page("cells.ipynb")
-    tool = "edit_cell" if "cell_id" in turn else "insert_cell"
-    conversation_id = await notebook.ask(call(tool, source="x <- 21", **turn), decides=False)
+    conversation_id = await notebook.ask(call("insert_cell", source="x <- 21", after="c1"), decides=False)
     for _ in range(2):
         await page.shows("x <- 20", language="R")
     assert (await api.next_approval())["preview"]["language"] == "R"
     await notebook.approve()
-    if tool == "edit_cell":
-        await page.shows("x <- 20", language="R")
     await page.shows("x <- 21", language="R")
     [done] = await notebook.ended(conversation_id)
     assert done["state"] == "success"
@@ -226,7 +190,7 @@ async def test_a_notebook_that_is_renamed_while_a_card_waits_is_changed_under_it
     notebook: Notebook, server: Server, kernel: Kernel
 ) -> None:
     conversation_id = await notebook.ask(EDIT, decides=False)
-    await until_asked(notebook)
+    await notebook.until_asked()
     [session] = json.loads((await server.fetch("api", "sessions")).body)
     for place in (("contents", "cells.ipynb"), ("sessions", session["id"])):
         await server.fetch("api", *place, method="PATCH", body=json.dumps({"path": "renamed.ipynb"}))
@@ -242,8 +206,7 @@ async def test_a_page_undoes_an_edit_unless_the_user_has_typed_in_the_cell(
 ) -> None:
     page = await open_page("cells.ipynb")
     conversation_id, request = await edited_in(page, notebook)
-    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21\nx * 2"}
-    await page.answers(request, cells=[cell], total=1)
+    await page.shows("x = 21\nx * 2", request)
     await notebook.ended(conversation_id)
     asked = asyncio.create_task(undone(api, conversation_id))
     request = await page.shows("typed since", refusal="changed")

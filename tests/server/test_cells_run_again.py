@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
+from tests.server.test_kernels import executing
 from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
@@ -23,16 +22,9 @@ def model() -> Iterator[FakeOpenAI]:
         yield server
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def loaded(kernel: Kernel) -> Kernel:
-    await kernel.run("%load_ext agent_kernel")
-    return kernel
-
-
 async def runs_when(api: Api, condition: Callable[[list[Any]], bool]) -> list[Any]:
     async def look() -> list[Any]:
-        views = (await api("GET", "conversations"))[1]
-        runs = [run for view in views for run in view["runs"]]
+        runs: list[Any] = [run for view in await api.get("conversations") for run in view["runs"]]
         return runs if condition(runs) else []
 
     return await look_until(look, "the runs")
@@ -51,7 +43,7 @@ async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_beg
         return next((one for one in await api.pending() if one["run_id"] != first["run_id"]), None)
 
     waiting = await look_until(second, "the new run's call")
-    _, ended = await api("GET", "approvals", params={"state": "superseded"})
+    ended = await api.get("approvals", state="superseded")
     assert [(one["approval_id"], one["reason"]) for one in ended] == [(first["approval_id"], "Its cell was run again.")]
     await api.decide(waiting)
     await api.ended(first["conversation_id"])
@@ -59,22 +51,16 @@ async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_beg
 
 
 async def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(
-    api: Api, loaded: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+    api: Api, loaded: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)"), say("Again."))
     await loaded.run("%%agent --policy allow\nGo on.", cell_id="a")
-    await runs_when(api, lambda runs: any(run["usage"]["tool_calls"] for run in runs))
-
-    async def asleep() -> bool:
-        calls = [one for view in (await api("GET", "conversations"))[1] for one in view["tool_calls"]]
-        return any(call["outputs"] for call in calls)
-
-    await look_until(asleep, "the call's output")
+    [run] = await api.listed("runs")
+    await executing(api, run["conversation_id"])
     await loaded.run(ASK, cell_id="a")
     runs = await runs_when(api, lambda runs: [run["status"] for run in runs] == ["cancelled", "complete"])
     assert runs[0]["notices"][0]["content"] == "Stopped, because its cell was run again."
-    _, calls = await api("GET", "approvals", params={"state": "cancelled"})
-    assert len(calls) == 1
+    assert len(await api.get("approvals", state="cancelled")) == 1
 
 
 async def test_stop_reaches_a_run_that_is_cancelled_in_the_moment_it_is_started(

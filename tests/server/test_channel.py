@@ -14,8 +14,8 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import identity, sockets
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, OpenChannel, service_of
+from tests.server.client import Api, OpenChannel
+from tests.server.serving import Server
 from tests.waiting import until
 
 
@@ -76,9 +76,9 @@ def awaited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
-    extension: AgentKernelServer, client: OpenChannel, awaited: list[str], caplog: pytest.LogCaptureFixture
+    server: Server, client: OpenChannel, awaited: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    runtime = await service_of(extension).runtime()
+    runtime = await server.service.runtime()
     opening = [asyncio.create_task(client("conv_soon")) for _ in range(2)]
     await until(lambda: len(awaited) == 2)
     await runtime.create_conversation(conversation_id="conv_soon")
@@ -164,10 +164,8 @@ class TestAReader:
 
 
 @pytest.mark.usefixtures("fresh")
-async def test_stopping_the_server_closes_the_channels(
-    api: Api, client: OpenChannel, extension: AgentKernelServer
-) -> None:
+async def test_stopping_the_server_closes_the_channels(api: Api, client: OpenChannel, server: Server) -> None:
     page = await client(await api.new_conversation())
     await page.next()
-    await extension.stop_extension()
+    await server.extension.stop_extension()
     assert await page.closed()

@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure, rate_limited
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel, service_of
+from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 from tests.server.terminal import PROGRAM, TerminalProgram
 from tests.waiting import until
 
@@ -25,13 +24,13 @@ APPROVES = "Approves exactly what is shown."
 
 
 @pytest.fixture
-def address(extension: AgentKernelServer, jp_http_port: int) -> str:
-    return f"http://127.0.0.1:{jp_http_port}/"
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}/"
 
 
 @pytest.fixture
-def token(jp_serverapp: ServerApp) -> str:
-    return str(jp_serverapp.identity_provider.token)
+def token(server: Server) -> str:
+    return str(server.app.identity_provider.token)
 
 
 @pytest.fixture
@@ -148,13 +147,13 @@ async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: C
 
 @pytest.mark.kernel
 async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
-    api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel, extension: AgentKernelServer
+    api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel, server: Server
 ) -> None:
     model.add(call("run_python", code="for i in range(3): print('line', i)"), say("Over."))
     conversation_id = await api.begin(kernel)
     program = chat(conversation_id)
     await program.until(APPROVES)
-    service = service_of(extension)
+    service = server.service
     await until(lambda: service.streams)
     (stream,) = service.streams
     stream.close()
@@ -261,11 +260,11 @@ async def test_what_is_wrong_is_said_with_what_to_do(
 
 
 async def test_a_running_server_is_found_with_its_token(
-    api: Api, extension: AgentKernelServer, jp_serverapp: ServerApp, token: str, model: FakeOpenAI
+    api: Api, server: Server, token: str, model: FakeOpenAI
 ) -> None:
     model.add(say("Found."))
     await api.start_run(await api.new_conversation())
-    jp_serverapp.write_server_info_file()
+    server.app.write_server_info_file()
     code, out, errors = await piped("--latest", token="")
     assert (code, errors) == (0, "")
     assert "Found." in out

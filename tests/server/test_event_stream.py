@@ -9,12 +9,11 @@ from typing import Any, Protocol
 import aiohttp
 import pytest
 import pytest_asyncio
-from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server import identity, streams
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel, service_of
+from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 from tests.server.test_server_routes import ReadOnly
 from tests.waiting import until
 
@@ -63,14 +62,14 @@ class Follow(Protocol):
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def follow(extension: AgentKernelServer, jp_serverapp: ServerApp, jp_http_port: int) -> AsyncIterator[Follow]:
+async def follow(server: Server) -> AsyncIterator[Follow]:
     """Follows a conversation's events: `async with follow(conversation_id, "?after=3") as stream`."""
-    token = jp_serverapp.identity_provider.token
+    token = server.app.identity_provider.token
     async with aiohttp.ClientSession(headers={"Authorization": f"token {token}"}) as http:
 
         @asynccontextmanager
         async def open_stream(conversation_id: str, query: str = "", **headers: str) -> AsyncIterator[Follower]:
-            address = f"http://localhost:{jp_http_port}/agent-kernel/api/conversations/{conversation_id}/events{query}"
+            address = f"http://localhost:{server.port}/agent-kernel/api/conversations/{conversation_id}/events{query}"
             async with http.get(address, headers=headers) as response:
                 yield Follower(response)
 
@@ -162,7 +161,7 @@ class TestWithAnAuthorizer:
         return {"authorizer_class": Blind}
 
     async def test_a_stream_ends_when_its_user_may_not_look_any_more(
-        self, api: Api, follow: Follow, extension: AgentKernelServer, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, follow: Follow, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(Blind, "blind", False)
         monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
@@ -172,7 +171,7 @@ class TestWithAnAuthorizer:
             assert (await stream.next())[1]["code"] == "ACCESS_DENIED"
             with pytest.raises(EOFError):
                 await stream.next()
-        service = service_of(extension)
+        service = server.service
         await until(lambda: not service.streams)
 
 

@@ -3,23 +3,22 @@
 import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.log import audit
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.event_log import APPROVAL_EVENT, OUTCOME_EVENT
 from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 from tests.waiting import until
 
 SECRET = "the-arguments-stay-in-the-log"
 
 
 @pytest.fixture
-def collected(extension: AgentKernelServer) -> list[tuple[str, dict[str, Any]]]:
+def collected(server: Server) -> list[tuple[str, dict[str, Any]]]:
     """What a listener of both schemas hears. The event logger validates each against its schema."""
     heard: list[tuple[str, dict[str, Any]]] = []
 
@@ -27,13 +26,13 @@ def collected(extension: AgentKernelServer) -> list[tuple[str, dict[str, Any]]]:
         heard.append((schema_id, data))
 
     for schema_id in (APPROVAL_EVENT, OUTCOME_EVENT):
-        extension.serverapp.event_logger.add_listener(schema_id=schema_id, listener=listen)
+        server.app.event_logger.add_listener(schema_id=schema_id, listener=listen)
     return heard
 
 
 @pytest.mark.kernel
 async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
-    api: Api, kernel: Kernel, model: FakeOpenAI, collected: list[Any], jp_data_dir: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, collected: list[Any], server: Server
 ) -> None:
     model.add(call("run_python", code=f"'{SECRET}'"), say("Done."))
     conversation_id = await api.begin(kernel)
@@ -50,7 +49,7 @@ async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
     assert (approval["decision"], approval["by"], approval["scope"]) == ("approved", "user", "conversation")
     assert outcome["state"] == "success"
     assert SECRET not in json.dumps(collected)
-    with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
+    with closing(sqlite3.connect(server.data / "agent-kernel" / "agent-kernel.sqlite")) as sql:
         entries = {entry.number: entry for entry in audit.read_entries(sql)}
         assert audit.check(sql) is None
     for event in (approval, outcome):
@@ -59,7 +58,7 @@ async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
 
 
 async def test_a_call_that_is_no_valid_one_is_collected_too(
-    api: Api, model: FakeOpenAI, collected: list[Any], extension: AgentKernelServer
+    api: Api, model: FakeOpenAI, collected: list[Any], server: Server
 ) -> None:
     model.add(call("no_such_tool"), say("Then not."))
     await api.ended(await api.begin())

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
-from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel
+from tests.server.client import Api, Client, Kernel, OpenChannel
+from tests.server.serving import Server
 from tests.server.test_announced_runs import notebook, open_kernel, the_run
 
 __all__ = ["notebook", "open_kernel"]
@@ -51,11 +51,11 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
 
 
 async def test_an_attachment_in_the_prompt_is_read_from_the_notebook_also_after_it_was_renamed(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, jp_fetch: Fetch
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, server: Server
 ) -> None:
-    [session] = json.loads((await jp_fetch("api", "sessions")).body)
+    [session] = json.loads((await server.fetch("api", "sessions")).body)
     renamed = json.dumps({"path": "folder/renamed.ipynb", "name": "renamed.ipynb"})
-    await jp_fetch("api", "sessions", session["id"], method="PATCH", body=renamed)
+    await server.fetch("api", "sessions", session["id"], method="PATCH", body=renamed)
     cells = [attached(40), nbformat.v4.new_code_cell(id="asks"), attached(60)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook.with_name("renamed.ipynb"))
     model.add(say("A square."))
@@ -80,9 +80,9 @@ class TestSiteThatKeepsPictures:
         return {"send_images": False}
 
     async def test_no_picture_leaves_the_machine(
-        self, api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, extension: AgentKernelServer
+        self, api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, server: Server
     ) -> None:
-        assert not extension.send_images
+        assert not server.extension.send_images
         (notebook.parent / "figure.png").write_bytes(png_bytes(40, 30))
         model.add(call("run_python", code=PLOT), say("I can't see it."))
         await open_kernel.run(f"{SEEING}Draw it like ![](figure.png).")

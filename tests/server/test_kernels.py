@@ -21,8 +21,8 @@ async def waiting_call(api: Api, kernel: Kernel) -> tuple[str, Any]:
 
 async def executing(api: Api, conversation_id: str) -> Any:
     async def look() -> Any:
-        one = (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]
-        return one if one["state"] == "executing" and one["outputs"] else None
+        calls = (await api.get("conversations", conversation_id))["tool_calls"]
+        return next((one for one in calls if one["state"] == "executing" and one["outputs"]), None)
 
     return await look_until(look, "a call that has put out something")
 

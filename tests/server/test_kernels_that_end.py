@@ -9,10 +9,10 @@ import pytest
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels import idle
 from agent_kernel_server.kernels.kernel import ENDED_NOTICE
-from tests.server.client import Api, Fetch, Kernel, OpenChannel, service_of
+from tests.server.client import Api, Kernel, OpenChannel
+from tests.server.serving import Server
 from tests.server.test_kernels import executing, waiting_call
 from tests.waiting import until
 
@@ -37,7 +37,7 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])
 async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
-    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Fetch, extension: AgentKernelServer
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, how: str, server: Server
 ) -> None:
     model.add(
         calls(
@@ -49,9 +49,9 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
     await api.decide(waiting)
     await executing(api, conversation_id)
     if how == "restart":
-        await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
+        await server.fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
     else:
-        await jp_fetch("api", "kernels", fresh_kernel.kernel_id, method="DELETE")
+        await server.fetch("api", "kernels", fresh_kernel.kernel_id, method="DELETE")
     view = await api.ended(conversation_id)
     running, waiting = view["tool_calls"]
     assert running["state"] in ("cancelled", "unknown")  # Jupyter interrupts it first
@@ -68,9 +68,9 @@ def noted_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("noted_often", "fresh")
 async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_says_what_ran(
-    api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer, monkeypatch: pytest.MonkeyPatch
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manager, found = extension.serverapp.kernel_manager, service_of(extension).kernels.idle
+    manager, found = server.app.kernel_manager, server.service.kernels.idle
     monkeypatch.setattr(manager, "cull_idle_timeout", 60)
     model.add(calls(call("list_files"), call("run_python", code="1")))
     conversation_id, _ = await waiting_call(api, kernel)
@@ -106,7 +106,7 @@ async def test_kernels_are_watched_on_where_the_log_could_not_be_read_once() -> 
 
 
 async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
-    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(
         call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
@@ -114,7 +114,7 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
     conversation_id, waiting = await waiting_call(api, fresh_kernel)
     await api.decide(waiting)
     await api.ended(conversation_id)
-    await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
+    await server.fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
     await api.start_run(conversation_id, "Again.")
     await api.decide()
     calls_made = (await api.ended(conversation_id))["tool_calls"]
@@ -148,7 +148,7 @@ async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_pag
 
 @pytest.mark.parametrize(("asleep", "by_message"), [(False, False), (True, False), (True, True)])
 async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, asleep: bool, by_message: bool
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, asleep: bool, by_message: bool
 ) -> None:
     """Also by what `jupyter_client` sends to a kernel whose kernel spec wants messages."""
     code = "import time\nprint('in', flush=True)\ntime.sleep(600)" if asleep else "1"
@@ -160,7 +160,7 @@ async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
     if by_message:
         kernel.ask_for_interrupt()
     else:
-        await jp_fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
+        await server.fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
     assert view["runs"][0]["notices"][0]["content"] == "Stopped, because the kernel was interrupted."

@@ -8,11 +8,9 @@ from traitlets import TraitError
 
 from agent_kernel.testing import FakeOpenAI, call
 from agent_kernel_server.app import AgentKernelServer
+from tests.server.cells import ASK
 from tests.server.client import Api, Kernel, OpenChannel
-from tests.server.test_announced_runs import ASK, notebook, open_kernel, the_run
-from tests.server.test_answers import listed
 
-__all__ = ["notebook", "open_kernel"]
 pytestmark = pytest.mark.kernel
 
 
@@ -27,9 +25,9 @@ async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of
     code = "print('so far')\nwhile True: pass"
     model.add(call("run_python", code=code), call("inspect_variables"))
     await open_kernel.run(ASK.replace("%%agent", "%%agent --policy allow"))
-    conversation_id, run_id = await the_run(api)
+    conversation_id = (await api.listed("runs"))[0]["conversation_id"]
     await client(conversation_id)
-    await listed(api, "runs", "paused")
+    [run] = await api.listed("runs", state="paused")
     view = (await api("GET", "conversations", conversation_id))[1]
     timed_out, quick = view["tool_calls"]
     assert (timed_out["state"], timed_out["reason"]) == ("error", "Timed out after 3 s.")
@@ -37,10 +35,10 @@ async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of
     assert quick["state"] == "success"
     assert view["runs"][0]["conversation_budget"]["limits"]["steps"] == 2
     body = {"pause_id": "any", "add": {"steps": -1}}
-    status, refused = await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=body)
+    status, refused = await api("POST", "conversations", conversation_id, "runs", run["run_id"], "budget", body=body)
     assert status == 400
     assert "steps" in json.dumps(refused)
-    await api("POST", "conversations", conversation_id, "runs", run_id, "cancel")
+    await api("POST", "conversations", conversation_id, "runs", run["run_id"], "cancel")
     await api.ended(conversation_id)
 
 

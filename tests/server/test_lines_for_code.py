@@ -8,8 +8,9 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.arguments import canonical
-from agent_kernel_server.app import LOG_NAME, AgentKernelServer
+from agent_kernel_server.app import LOG_NAME
 from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
@@ -51,7 +52,7 @@ async def printed(api: Api, conversation_id: str, text: str) -> None:
 
 
 async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kept_nowhere(
-    api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(call("run_python", code=CODE), call("inspect_variables"), say("Done."))
     await kernel.run("%load_ext agent_kernel")
@@ -72,7 +73,7 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
     assert shown.startswith("Name: Ana\nPassword: ········\nHello, Ana ")
     assert code["state"] == looked["state"] == "success"
     told = json.dumps([request.body for request in model.requests])
-    for place in (json.dumps(ended), told, kept(Path(extension.data_dir))):
+    for place in (json.dumps(ended), told, kept(Path(server.extension.data_dir))):
         assert PASSWORD not in place
 
 

@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -10,7 +9,8 @@ import pytest
 import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Api, Fetch, Kernel, OpenChannel, open_notebook
+from tests.server.client import Api, Kernel, OpenChannel, open_notebook
+from tests.server.serving import Server
 from tests.waiting import look_until
 
 PROMPT = "Which penguins are heavy?"
@@ -18,18 +18,18 @@ CELL = "cell-of-the-agent"
 
 
 @pytest.fixture
-def notebooks(jp_root_dir: Path) -> list[str]:
+def notebooks(server: Server) -> list[str]:
     """Two notebooks; the second has the agent's cell."""
     for name, cell_id in (("first.ipynb", "another-cell"), ("second.ipynb", CELL)):
         cell = nbformat.v4.new_code_cell(f"%%agent\n{PROMPT}", id=cell_id)
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), jp_root_dir / name)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), server.root / name)
     return ["first.ipynb", "second.ipynb"]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def in_second(kernel: Kernel, jp_fetch: Fetch, notebooks: list[str]) -> Kernel:
+async def in_second(kernel: Kernel, server: Server, notebooks: list[str]) -> Kernel:
     """The kernel of the second notebook, with the extension loaded."""
-    await open_notebook(jp_fetch, notebooks[1], kernel.kernel_id)
+    await open_notebook(server.fetch, notebooks[1], kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
     return kernel
 
@@ -46,7 +46,7 @@ def place(one: Any) -> tuple[Any, ...]:
 
 @pytest.mark.kernel
 async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_prompt(
-    api: Api, in_second: Kernel, model: FakeOpenAI, jp_fetch: Fetch, client: OpenChannel
+    api: Api, in_second: Kernel, model: FakeOpenAI, server: Server, client: OpenChannel
 ) -> None:
     model.add(call("run_python", code="1"), say("None."))
     await in_second.run(f"%%agent\n{PROMPT}", cell_id=CELL)
@@ -70,7 +70,7 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     assert (await listed(api, "runs"))[0]["shown"] is False
 
     body = json.dumps({"path": "renamed.ipynb"})
-    await jp_fetch("api", "contents", "second.ipynb", method="PATCH", body=body)
+    await server.fetch("api", "contents", "second.ipynb", method="PATCH", body=body)
 
     await look_until(lambda: listed(api, "runs", notebook="/renamed.ipynb"), "Jupyter to tell of the rename")
     assert [one["notebook"] for one in await listed(api, "approvals")] == ["renamed.ipynb"]
@@ -79,7 +79,7 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     await api.ended(waiting["conversation_id"])
     [ended] = await listed(api, "runs", status="complete")
     assert (*place(ended), ended["waits_for"]) == ("renamed.ipynb", *expected[1:], [])
-    await jp_fetch("api", "kernels", in_second.kernel_id, method="DELETE")
+    await server.fetch("api", "kernels", in_second.kernel_id, method="DELETE")
     assert [one["notebook"] for one in await listed(api, "runs")] == ["renamed.ipynb"]
 
     of = partial(listed, api, "runs", run_id=ended["run_id"], limit="0")
@@ -89,10 +89,10 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
 
 @pytest.mark.kernel
 async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, notebooks: list[str]
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, notebooks: list[str]
 ) -> None:
     for path in notebooks:
-        await open_notebook(jp_fetch, path, kernel.kernel_id)
+        await open_notebook(server.fetch, path, kernel.kernel_id)
     model.add(call("run_python", code="1"), call("run_python", code="2"))
     await kernel.run("%load_ext agent_kernel")
     await kernel.run(f"%%agent --new\n{PROMPT}", cell_id=CELL)

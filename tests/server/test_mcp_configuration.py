@@ -21,7 +21,7 @@ from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.mcp_tools import servers, sign_in
 from agent_kernel_server.mcp_tools import tool_server as mcp_server
 from tests.ports import free_port
-from tests.server.client import Api, Kernel, service_of
+from tests.server.client import Api, Kernel
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
 from tests.server.mcp_servers import PEER, approved, ready, run_calls, running, until_unknown
 from tests.server.serving import Server
@@ -60,10 +60,10 @@ async def test_a_server_that_never_answers_holds_a_run_up_once_is_said_and_tried
 
 
 async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
-    api: Api, server: Server, model: FakeOpenAI, jp_root_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, server: Server, model: FakeOpenAI, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {"command": sys.executable, "args": [PEER, "modern", str(folder)], "env": {"WHO": "${USER:-nobody}"}}
-    file = jp_root_dir / ".mcp.json"
+    file = server.root / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"ours": entry, "modern": entry}}))
     model.add(say("Hello."), say("Hello."), calls(call("ours__add", a=2, b=2)), say("4."))
     conversation_id = await api.begin()
@@ -83,7 +83,7 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     await ready(api)
     with monkeypatch.context() as patch:
         patch.setattr(servers, "read_folder_file", None)  # the requests of a run read no file
-        late = await service_of(server.extension).mcp_servers.offered(None, wait=False)
+        late = await server.service.mcp_servers.offered(None, wait=False)
     assert "ours__add" in {tool.name for tool in late}
     await api.start_run(conversation_id)
     call_waits = await api.next_approval()

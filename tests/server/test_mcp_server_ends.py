@@ -12,7 +12,7 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server import identity
 from agent_kernel_server.mcp_server import offered as mcp_server
-from tests.server.client import Api, service_of
+from tests.server.client import Api
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
 from tests.server.mcp_client import connected, handle_in, text_of
 from tests.server.serving import Server
@@ -46,7 +46,7 @@ class TestWhoMayOnlyLook:
         self, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
-        service = service_of(server.extension)
+        service = server.service
         headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
         begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
@@ -72,7 +72,7 @@ async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_los
         asked = asyncio.create_task(client.call_tool("write_file", arguments))
         call = await api.decide()
         assert not (await asked).is_error
-    service = service_of(server.extension)
+    service = server.service
     await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
     service._runtime = None
     if not kernel_lives:
@@ -101,7 +101,7 @@ async def test_after_a_restart_a_call_waits_on_and_what_became_of_one_that_ran_i
         await api.decide()
         await until((server.root / "begun").exists)
         waiting = handle_in(await client.call_tool("run_python", waits))
-    service = service_of(server.extension)
+    service = server.service
     await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
     service._runtime = None
     monkeypatch.undo()

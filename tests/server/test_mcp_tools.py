@@ -13,6 +13,7 @@ from agent_kernel.tools import server_tools
 from tests.server.client import Api, Kernel
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
 from tests.server.mcp_servers import PEER, approved, ready, run_calls, until_unknown
+from tests.server.serving import Server
 from tests.waiting import look_until, until
 
 
@@ -135,12 +136,12 @@ async def test_a_server_can_not_use_the_users_model(api: Api, model: FakeOpenAI,
 
 
 async def test_roots_are_the_notebooks_folder_and_the_environment_is_clean(
-    api: Api, model: FakeOpenAI, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, model: FakeOpenAI, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_SERVER", "x")
     view = await run_calls(api, model, call("modern__roots"), call("modern__environment"))
     found, environment = view["tool_calls"]
-    assert found["result"] == jp_root_dir.as_uri()
+    assert found["result"] == server.root.as_uri()
     assert "OPENAI_API_KEY" not in environment["result"]
     assert "JUPYTER" not in environment["result"]
 

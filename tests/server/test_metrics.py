@@ -13,6 +13,7 @@ from agent_kernel.log.measures import CallMeasure, RunMeasure, Turn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server import prometheus
 from tests.server.client import Api, Fetch, Kernel
+from tests.server.serving import Server
 
 Samples = dict[str, float]
 """Values by name and labels; the times of creation are left out."""
@@ -50,9 +51,9 @@ def grown(before: Samples, after: Samples) -> Samples:
 @pytest.mark.kernel
 @pytest.mark.usefixtures("fresh")
 async def test_what_a_notebook_did_is_on_both_pages(
-    api: Api, jp_fetch: Fetch, kernel: Kernel, model: FakeOpenAI
+    api: Api, server: Server, kernel: Kernel, model: FakeOpenAI
 ) -> None:
-    before = await scrape(jp_fetch)
+    before = await scrape(server.fetch)
     model.add(
         calls(call("run_python", code="'xyz'"), call("count_secret_rows"), call("made_up\n{unheard_of}")),
         say("Done.", usage=(1_000, 100)),
@@ -60,10 +61,10 @@ async def test_what_a_notebook_did_is_on_both_pages(
     await kernel.run(CELL)
     await kernel.run("%%agent --tools run_python,count_secret_rows\nAdd up the secret.")
     waiting = await api.next_approval()
-    assert grown(before, await scrape(jp_fetch))["agent_kernel_open_runs"] == 1, "while it goes on"
+    assert grown(before, await scrape(server.fetch))["agent_kernel_open_runs"] == 1, "while it goes on"
     await api.decide(waiting)
     [run] = (await api.ended(waiting["conversation_id"]))["runs"]
-    after = grown(before, await scrape(jp_fetch))
+    after = grown(before, await scrape(server.fetch))
     seconds = {key: after.pop(key) for key in list(after) if key.partition("{")[0].endswith("_seconds_sum")}
     usage = run["usage"]
     assert after == {
@@ -84,7 +85,7 @@ async def test_what_a_notebook_did_is_on_both_pages(
         "agent_kernel_first_token_seconds_count": 1,
     }
     assert min(seconds.values()) >= 0
-    page = (await jp_fetch("metrics")).body.decode()
+    page = (await server.fetch("metrics")).body.decode()
     assert not [word for word in ("secret", "made_up", "unheard_of", "xyz", run["run_id"]) if word in page]
 
     status, report = await api("GET", "metrics", params={"days": "1"})
@@ -109,14 +110,14 @@ def measured(tool: str) -> CallMeasure:
 
 
 async def test_labels_are_few_whatever_tools_and_models_are_named(
-    api: Api, jp_fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+    api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await api("GET", "metrics")
-    before = await scrape(jp_fetch)
+    before = await scrape(server.fetch)
     monkeypatch.setattr(prometheus, "_models", set())
     prometheus._count([measured(name) for name in ("run_python", "mine", "my__own", "github__search", "unknown")])
     prometheus._count([Turn(f"m{n}" + "x" * 10_000, "", 1, 0, 0, 0, 0, None, False) for n in range(99)])
-    after = grown(before, await scrape(jp_fetch))
+    after = grown(before, await scrape(server.fetch))
     calls = {key: value for key, value in after.items() if key.startswith("agent_kernel_truncated_results_total")}
     assert calls == {
         f"agent_kernel_truncated_results_total{{tool={tool}}}": count

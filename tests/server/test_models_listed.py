@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from jupyter_server.serverapp import ServerApp
 
 from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.mcp_tools.servers import McpServers
 from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 
 
 class TestAnEndpointWithAMistake:
@@ -56,14 +56,14 @@ async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model
 
 @pytest.mark.usefixtures("fresh")
 async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
-    api: Api, model: FakeOpenAI, jp_serverapp: ServerApp, monkeypatch: pytest.MonkeyPatch
+    api: Api, model: FakeOpenAI, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.add(failure(400, "prompt is too long: 9000 tokens > 8192 maximum"))
     await api.ended(await api.begin())
     _, body = await api("GET", "models")
     (listed,) = body["endpoints"][0]["models"]
     assert (listed["context_tokens"], listed["context_is_learned"]) == (8_192, True)
-    jp_serverapp.write_server_info_file()
+    server.app.write_server_info_file()
     (found,) = await doctor.of_running_servers()
     assert found.mark == "note"
     assert "takes the context of fake for 8,192 tokens: openai refused a longer request." in found.text

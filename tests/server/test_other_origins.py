@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Fetch
+from tests.server.serving import Server
 
 FRIEND = "https://friend.example"
 ALLOWED = "Access-Control-Allow-Origin"
@@ -24,46 +24,40 @@ async def answer(fetch: Fetch, *path: str, **options: Any) -> HTTPResponse:
     return await fetch("agent-kernel", "api", *path, headers=headers, raise_error=False, **options)
 
 
-async def test_a_browser_that_asks_first_is_told_that_the_page_may_send_its_token(
-    extension: AgentKernelServer, jp_fetch: Fetch
-) -> None:
+async def test_a_browser_that_asks_first_is_told_that_the_page_may_send_its_token(server: Server) -> None:
     asks = {
         "Authorization": "",
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,content-type",
     }
     for path in (("ai-sdk", "chat"), ("conversations", "c", "events"), ("status",)):
-        told = await answer(jp_fetch, *path, method="OPTIONS", headers=asks)
+        told = await answer(server.fetch, *path, method="OPTIONS", headers=asks)
         assert (told.code, told.headers[ALLOWED], told.body) == (200, FRIEND, b"")
         assert "authorization" in told.headers["Access-Control-Allow-Headers"]
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["refused", "without a token"])
-async def test_a_page_of_an_allowed_origin_can_read_why_it_is_refused(
-    extension: AgentKernelServer, jp_fetch: Fetch, known: bool
-) -> None:
+async def test_a_page_of_an_allowed_origin_can_read_why_it_is_refused(server: Server, known: bool) -> None:
     refused = await answer(
-        jp_fetch, "ai-sdk", "chat", method="POST", body="{}", headers={} if known else {"Authorization": ""}
+        server.fetch, "ai-sdk", "chat", method="POST", body="{}", headers={} if known else {"Authorization": ""}
     )
     assert (refused.code, refused.headers[ALLOWED]) == (400 if known else 403, FRIEND)
     assert json.loads(refused.body)["message"]
 
 
-async def test_pages_of_other_origins_are_not_allowed_to_read_answers(
-    extension: AgentKernelServer, jp_fetch: Fetch
-) -> None:
-    answered = await answer(jp_fetch, "status", headers={"Origin": "https://elsewhere.example"})
+async def test_pages_of_other_origins_are_not_allowed_to_read_answers(server: Server) -> None:
+    answered = await answer(server.fetch, "status", headers={"Origin": "https://elsewhere.example"})
     assert answered.headers[ALLOWED] == FRIEND
 
 
 async def test_who_has_the_token_may_ask_from_anywhere_but_a_browser_reads_nothing_to_other_pages(
-    extension: AgentKernelServer, jp_fetch: Fetch
+    server: Server,
 ) -> None:
     """As with Jupyter's own routes: the token says who asks, so the origin is not looked at."""
     elsewhere = {"Origin": "https://elsewhere.example"}
-    asked = await answer(jp_fetch, "ai-sdk", "chat", method="POST", body="{}", headers=elsewhere)
+    asked = await answer(server.fetch, "ai-sdk", "chat", method="POST", body="{}", headers=elsewhere)
     assert (asked.code, asked.headers[ALLOWED]) == (400, FRIEND)
     without = await answer(
-        jp_fetch, "ai-sdk", "chat", method="POST", body="{}", headers={**elsewhere, "Authorization": ""}
+        server.fetch, "ai-sdk", "chat", method="POST", body="{}", headers={**elsewhere, "Authorization": ""}
     )
     assert without.code == 404  # so does Jupyter answer a page of another origin

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.client import Kernel
+from tests.server.serving import Server
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 
@@ -26,8 +26,7 @@ def ask() -> Callable[..., Awaitable[str]]:
 async def test_the_example_asks_a_person_and_prints_the_answer(
     ask: Callable[..., Awaitable[str]],
     kernel: Kernel,
-    jp_serverapp: ServerApp,
-    jp_http_port: int,
+    server: Server,
     model: FakeOpenAI,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -40,7 +39,7 @@ async def test_the_example_asks_a_person_and_prints_the_answer(
     monkeypatch.setattr("builtins.input", answer)
     model.add(call("run_python", code="answer = 6 * 7"))
     model.add(say("It is 42."))
-    server = f"http://localhost:{jp_http_port}{jp_serverapp.base_url}"
-    assert await ask(server, jp_serverapp.identity_provider.token, "What is 6 * 7?", kernel.kernel_id) == "It is 42."
+    server = f"http://localhost:{server.port}{server.app.base_url}"
+    assert await ask(server, server.app.identity_provider.token, "What is 6 * 7?", kernel.kernel_id) == "It is 42."
     assert ["run_python" in question and "6 * 7" in question for question in questions] == [True]
     assert await kernel.text("print(answer)") == "42\n"

@@ -1,7 +1,5 @@
 """Recording and replaying on a server: paths are relative to the notebook's folder, and stay inside the server's."""
 
-from pathlib import Path
-
 import nbformat
 import pytest
 import pytest_asyncio
@@ -9,7 +7,8 @@ import pytest_asyncio
 from agent_kernel.models.recordings.format import load
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Fetch, Kernel, open_notebook
+from tests.server.client import Kernel, open_notebook
+from tests.server.serving import Server
 
 pytestmark = pytest.mark.kernel
 
@@ -22,11 +21,11 @@ print(agent_kernel.last_run().status, agent_kernel.last_run().error, agent_kerne
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def open_kernel(kernel: Kernel, jp_fetch: Fetch, jp_root_dir: Path) -> Kernel:
+async def open_kernel(kernel: Kernel, server: Server) -> Kernel:
     """The kernel of a notebook in a folder."""
-    path = jp_root_dir / "folder" / "sum.ipynb"
+    path = server.root / "folder" / "sum.ipynb"
     nbformat.write(nbformat.v4.new_notebook(), path)
-    await open_notebook(jp_fetch, "folder/sum.ipynb", kernel.kernel_id)
+    await open_notebook(server.fetch, "folder/sum.ipynb", kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
     return kernel
 
@@ -38,11 +37,11 @@ async def play(kernel: Kernel, options: str, first: int = 1) -> str:
 
 
 async def test_a_run_is_recorded_in_the_notebooks_folder_and_plays_from_there(
-    open_kernel: Kernel, jp_root_dir: Path, model: FakeOpenAI
+    open_kernel: Kernel, server: Server, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="print(sum(numbers))"), say("The sum is 4."))
     assert "The sum is 4." in await play(open_kernel, "--record sum.jsonl")
-    path = jp_root_dir / "folder" / "sum.jsonl"
+    path = server.root / "folder" / "sum.jsonl"
     assert len(load(path).turns) == 2
     asked = len(model.requests)
     played = await play(open_kernel, "--model replay:sum.jsonl")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -14,11 +13,10 @@ from agent_kernel.protocol.views import ErrorView, MessageView, OutputView
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK, RUN_VIEW
 from agent_kernel.record import place_record, render_record
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import records as kept_records
 from agent_kernel_server.notebooks.records import WIDGET_MIME, RecordKeeper
 from tests.core.record.record_examples import PNG, a_call, a_run, says
-from tests.server.client import Fetch, service_of
+from tests.server.serving import Server
 
 PATH = "analysis.ipynb"
 FAILED = ErrorView(code="LLM_ERROR", message="The model failed.")
@@ -60,12 +58,12 @@ async def keep(records: RecordKeeper, widget_model_id: str, result: RunResult) -
 
 
 @pytest.fixture
-def records(extension: AgentKernelServer) -> RecordKeeper:
-    return service_of(extension).records
+def records(server: Server) -> RecordKeeper:
+    return server.service.records
 
 
 @pytest.fixture
-def save(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> Save:
+def save(server: Server) -> Save:
     """Save a notebook with these outputs of its cells as a page does; those that are in the file."""
 
     async def save_it(*cells: list[dict[str, Any]], path: str = PATH) -> list[list[dict[str, Any]]]:
@@ -77,9 +75,9 @@ def save(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> Sa
             "nbformat_minor": 5,
         }
         body = json.dumps({"type": "notebook", "format": "json", "content": content})
-        answer = await jp_fetch("api", "contents", path, method="PUT", body=body)
+        answer = await server.fetch("api", "contents", path, method="PUT", body=body)
         assert "message" not in json.loads(answer.body), "the notebook is valid"
-        saved = nbformat.read(jp_root_dir / path, as_version=4)
+        saved = nbformat.read(server.root / path, as_version=4)
         return [json.loads(json.dumps(cell.outputs)) for cell in saved.cells]
 
     return save_it
@@ -170,13 +168,13 @@ async def test_marks_that_are_not_ours_change_nothing(records: RecordKeeper, sav
 
 
 async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
-    records: RecordKeeper, save: Save, extension: AgentKernelServer, jp_root_dir: Path
+    records: RecordKeeper, save: Save, server: Server
 ) -> None:
     """Jupyter signs what the hook has made of it: the page is not asked to trust its own notebook again."""
     await keep(records, "w1", a_result(CHART))
     await save([widget()])
-    notary: NotebookNotary = extension.serverapp.contents_manager.notary
-    assert notary.check_signature(nbformat.read(jp_root_dir / PATH, as_version=4))
+    notary: NotebookNotary = server.app.contents_manager.notary
+    assert notary.check_signature(nbformat.read(server.root / PATH, as_version=4))
 
 
 async def test_the_oldest_records_are_forgotten_where_memory_is_short(

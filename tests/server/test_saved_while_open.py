@@ -13,10 +13,10 @@ from nbconvert.exporters import HTMLExporter, MarkdownExporter
 
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.cells import OpenPages
 from tests.server.client import Api, Fetch, Kernel, open_notebook
+from tests.server.serving import Server
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
@@ -74,18 +74,18 @@ def _displayed(content: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(jp_root_dir: Path) -> Path:
-    return jp_root_dir / "folder"
+def folder(server: Server) -> Path:
+    return server.root / "folder"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(extension: AgentKernelServer, kernel: Kernel, jp_fetch: Fetch, folder: Path) -> AsyncIterator[Page]:
+async def page(server: Server, kernel: Kernel, folder: Path) -> AsyncIterator[Page]:
     """An open notebook. Its page is connected, so the server leaves the file to it."""
-    await open_notebook(jp_fetch, PATH, kernel.kernel_id)
+    await open_notebook(server.fetch, PATH, kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
-    manager = extension.serverapp.kernel_manager
+    manager = server.app.kernel_manager
     manager.notify_connect(kernel.kernel_id)
-    yield Page(jp_fetch, kernel)
+    yield Page(server.fetch, kernel)
     manager.notify_disconnect(kernel.kernel_id)
 
 
@@ -180,7 +180,7 @@ async def test_the_document_of_an_open_page_says_what_waits_and_gets_the_record_
 
 
 async def test_copies_downloads_and_conversions_have_what_was_saved(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Fetch
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(call("run_python", code=CODE))
     await page.run()
@@ -190,12 +190,12 @@ async def test_copies_downloads_and_conversions_have_what_was_saved(
     await page.save("folder/saved-as.ipynb")
     for name in ("analysis-Copy1.ipynb", "saved-as.ipynb"):
         assert says_that_it_waits(saved(folder, name))
-        copy = Page(jp_fetch, page.kernel)
+        copy = Page(server.fetch, page.kernel)
         await copy.load(f"folder/{name}")
         assert says_that_it_waits(copy.output())
-    download = await jp_fetch("files", *PATH.split("/"))
+    download = await server.fetch("files", *PATH.split("/"))
     assert WIDGET_MIME not in download.body.decode()
-    converted = (await jp_fetch("nbconvert", "html", *PATH.split("/"))).body.decode()
+    converted = (await server.fetch("nbconvert", "html", *PATH.split("/"))).body.decode()
     file = folder / "analysis.ipynb"
     exported = [(await asyncio.to_thread(one().from_filename, file))[0] for one in (HTMLExporter, MarkdownExporter)]
     for text in (converted, *exported):
@@ -205,20 +205,20 @@ async def test_copies_downloads_and_conversions_have_what_was_saved(
 
 
 async def test_a_page_that_was_closed_over_the_end_finds_the_record(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, extension: AgentKernelServer
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(call("run_python", code=CODE), say("Chinstrap is light."))
     await page.run()
     waiting = await api.next_approval()
     await page.save_until(folder, says_that_it_waits)
-    extension.serverapp.kernel_manager.notify_disconnect(page.kernel.kernel_id)
+    server.app.kernel_manager.notify_disconnect(page.kernel.kernel_id)
     await api.decide(waiting)
     file = folder / "analysis.ipynb"
     # Jupyter writes a file in place: a page that reads it in the middle of that gets an error.
     await until(lambda: "Chinstrap is light." in (text := file.read_text()) and text.endswith("}\n"))
     assert "Chinstrap is light." in json.dumps((await page.load())["content"])
     assert OPEN_RUN_MARK not in file.read_text()
-    extension.serverapp.kernel_manager.notify_connect(page.kernel.kernel_id)
+    server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
 
 
 async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, folder: Path, model: FakeOpenAI) -> None:
@@ -284,14 +284,14 @@ ODD_NOTEBOOKS: list[Any] = [
 
 
 async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
-    api: Api, page: Page, model: FakeOpenAI, extension: AgentKernelServer
+    api: Api, page: Page, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(call("run_python", code=CODE))
     await page.run()
     await api.next_approval()
-    assert extension.service is not None
+    assert server.extension.service is not None
     notebooks = [{"type": "notebook", "format": "json", "content": one, "path": PATH} for one in ODD_NOTEBOOKS]
     for odd in (*notebooks, None, [], 7, {"type": "file", "content": "x"}, {"type": ["notebook"], "content": {}}):
         before = json.dumps(odd)
-        extension.service.records.pre_save(odd, PATH)
+        server.extension.service.records.pre_save(odd, PATH)
         assert json.dumps(odd) == before

@@ -11,13 +11,14 @@ from typing import Any
 import nbformat
 import pytest
 from jupyter_server.auth import Authorizer
-from jupyter_server.serverapp import JupyterServerAuthWarning, ServerApp
+from jupyter_server.serverapp import JupyterServerAuthWarning
 
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import rate_limited
 from agent_kernel_server import service
 from agent_kernel_server.handlers import HANDLERS
-from tests.server.client import Api, Fetch
+from tests.server.client import Api
+from tests.server.serving import Server
 from tests.waiting import look_until, until
 
 ROUTES = [
@@ -223,25 +224,25 @@ async def test_a_query_that_says_nothing_is_400_with_the_field_named(api: Api) -
         assert field in answer["message"]
 
 
-async def test_jupyter_sees_that_every_route_is_authenticated(jp_serverapp: ServerApp) -> None:
+async def test_jupyter_sees_that_every_route_is_authenticated(server: Server) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", JupyterServerAuthWarning)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(jp_serverapp.web_app.settings, "allow_unauthenticated_access", False)
-            jp_serverapp.web_app.add_handlers(".*$", HANDLERS)  # as Jupyter adds those of an extension
+            patch.setitem(server.app.web_app.settings, "allow_unauthenticated_access", False)
+            server.app.web_app.add_handlers(".*$", HANDLERS)  # as Jupyter adds those of an extension
 
 
 @pytest.mark.usefixtures("fresh")
 async def test_opening_a_notebook_with_a_prompt_imports_what_its_first_run_needs(
-    extension: Any, jp_fetch: Fetch, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported: list[str] = []
     monkeypatch.setattr(service, "import_libraries", lambda: imported.append("once"))
     for name, source in (("plain", "1 + 1"), ("asks", "%%agent\nGo."), ("asks", "")):
         if source:
             cells = [nbformat.v4.new_code_cell(source)]
-            nbformat.write(nbformat.v4.new_notebook(cells=cells), jp_root_dir / f"{name}.ipynb")
-        await jp_fetch("api", "contents", f"{name}.ipynb")
+            nbformat.write(nbformat.v4.new_notebook(cells=cells), server.root / f"{name}.ipynb")
+        await server.fetch("api", "contents", f"{name}.ipynb")
     await until(lambda: imported)
     assert imported == ["once"]
 
@@ -263,9 +264,9 @@ class TestAReader:
 
 
 @pytest.mark.usefixtures("fresh")
-async def test_kernels_learn_which_server_serves_them(api: Api, extension: Any) -> None:
+async def test_kernels_learn_which_server_serves_them(api: Api, server: Server) -> None:
     assert os.environ["AGENT_KERNEL_SERVER_PID"] == str(os.getpid())
-    await extension.stop_extension()
+    await server.extension.stop_extension()
     assert "AGENT_KERNEL_SERVER_PID" not in os.environ
 
 

@@ -1,13 +1,12 @@
 """Two notebooks on one kernel: the model is told of the one that asks."""
 
-from pathlib import Path
-
 import nbformat
 import pytest
 import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, say
-from tests.server.client import Api, Fetch, Kernel, open_notebook
+from tests.server.client import Api, Kernel, open_notebook
+from tests.server.serving import Server
 
 pytestmark = pytest.mark.kernel
 
@@ -15,12 +14,12 @@ FIRST, SECOND = "page-of-the-first", "page-of-the-second"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def shared(kernel: Kernel, jp_fetch: Fetch, jp_root_dir: Path) -> Kernel:
+async def shared(kernel: Kernel, server: Server) -> Kernel:
     """The kernel of two notebooks, each with a saved cell that was run."""
     for name in ("first", "second"):
         cell = nbformat.v4.new_code_cell("1", id=f"saved-in-{name}")
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), jp_root_dir / f"{name}.ipynb")
-        await open_notebook(jp_fetch, f"{name}.ipynb", kernel.kernel_id)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), server.root / f"{name}.ipynb")
+        await open_notebook(server.fetch, f"{name}.ipynb", kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel", cell_id="saved-in-first", page=FIRST)
     await kernel.run("2", cell_id="saved-in-second", page=SECOND)
     return kernel

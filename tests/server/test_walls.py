@@ -6,8 +6,8 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.walls.inside import found_walls, words_of
-from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 
 pytestmark = pytest.mark.kernel
 
@@ -18,12 +18,12 @@ def extension_traits() -> dict[str, Any]:
 
 
 async def test_a_card_and_its_result_name_them_and_the_servers_own_files_are_hidden(
-    api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server
 ) -> None:
-    server = extension.serverapp
+    server = server.app
     assert server is not None
     await kernel.text("import os; os.environ.update(PGHOST='db.lab', LAB_KEY='a-key-of-the-lab')")
-    command = f"env; touch new; cat {server.info_file} {extension.data_dir}/*"
+    command = f"env; touch new; cat {server.info_file} {server.extension.data_dir}/*"
     model.add(call("run_shell", command=command), say("Done."))
     conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
