@@ -176,18 +176,14 @@ class TestPictures:
         assert [part["url"] for part in messages[0]["parts"][:2]] == first
 
 
-class TestAReaderWhoLosesTheRight:
-    @pytest.fixture
-    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
-        return {"authorizer_class": Switchable}
-
-    async def test_is_shown_no_more_of_an_answer(
-        self, api: Api, post: Post, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        model.add(Reply(hang_after=0))
-        monkeypatch.setattr(Switchable, "blind", lambda: bool(model.requests))
-        refused = {"type": "error", "errorText": "You may not look at this conversation any more."}
+@pytest.mark.parametrize("server_traits", [{"authorizer_class": Switchable}])
+async def test_a_reader_who_loses_the_right_is_shown_no_more_of_an_answer(
+    post: Post, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+    model.add(Reply(hang_after=0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Switchable, "blind", lambda: bool(model.requests))
         chunks = await post(asking())
-        assert chunks[-1] == refused
-        assert "finish" not in [chunk["type"] for chunk in chunks]
+    assert chunks[-1] == {"type": "error", "errorText": "You may not look at this conversation any more."}
+    assert "finish" not in [chunk["type"] for chunk in chunks]

@@ -61,24 +61,18 @@ async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_sta
     assert (await page.next())["type"] == "pong"
 
 
-@pytest.fixture
-def awaited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The conversations that channels have asked for."""
-    ids: list[str] = []
+async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
+    server: Server, client: OpenChannel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    runtime = await server.service.runtime()
+    awaited: list[str] = []
     find = Runtime.wait_for_conversation
 
     async def wait_for_conversation(runtime: Runtime, conversation_id: str, seconds: float) -> Conversation:
-        ids.append(conversation_id)
+        awaited.append(conversation_id)
         return await find(runtime, conversation_id, seconds)
 
     monkeypatch.setattr(Runtime, "wait_for_conversation", wait_for_conversation)
-    return ids
-
-
-async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
-    server: Server, client: OpenChannel, awaited: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    runtime = await server.service.runtime()
     opening = [asyncio.create_task(client("conv_soon")) for _ in range(2)]
     await until(lambda: len(awaited) == 2)
     await runtime.create_conversation(conversation_id="conv_soon")
@@ -97,70 +91,49 @@ async def test_a_channel_to_an_unknown_conversation_is_404(
         await client("nowhere")
 
 
-class TestAnAllowedOrigin:
-    @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        return {"allow_origin": "https://friend.example"}
-
-    async def test_gets_a_channel_and_others_do_not(self, api: Api, client: OpenChannel) -> None:
-        conversation_id = await api.new_conversation()
-        page = await client(conversation_id, headers={"Origin": "https://friend.example"})
-        assert (await page.next())["type"] == "session"
-        with pytest.raises(HTTPClientError, match="403"):
-            await client(conversation_id, headers={"Origin": "https://elsewhere.example"})
+@pytest.mark.parametrize("server_traits", [{"allow_origin": "https://friend.example"}])
+async def test_an_allowed_origin_gets_a_channel_and_others_do_not(api: Api, client: OpenChannel) -> None:
+    conversation_id = await api.new_conversation()
+    page = await client(conversation_id, headers={"Origin": "https://friend.example"})
+    assert (await page.next())["type"] == "session"
+    with pytest.raises(HTTPClientError, match="403"):
+        await client(conversation_id, headers={"Origin": "https://elsewhere.example"})
 
 
 class Switchable(Authorizer):
-    """Everything is allowed until the test says that only reading is, or nothing."""
+    """Everything is allowed until the test says that nothing is."""
 
-    read_only = False
     blind: ClassVar[Callable[[], bool]] = staticmethod(lambda: False)
 
     def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
-        if Switchable.blind():
-            return False
-        return action == "read" or not Switchable.read_only
+        return not Switchable.blind()
 
 
-class TestAReader:
-    @pytest.fixture
-    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        monkeypatch.setattr(Switchable, "read_only", False)
-        return {"authorizer_class": Switchable}
+def may_look() -> bool:
+    raise RuntimeError("the site's own service is down")
 
-    @pytest.mark.parametrize("fails", [False, True])
-    async def test_who_may_not_look_any_more_is_shown_out(
-        self, api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch, fails: bool
-    ) -> None:
+
+@pytest.mark.parametrize("server_traits", [{"authorizer_class": Switchable}])
+@pytest.mark.parametrize("becomes", ["refused", "not to be asked", "refused as it resumes"])
+async def test_who_may_not_look_any_more_is_shown_out(
+    api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, becomes: str
+) -> None:
+    resumes = becomes == "refused as it resumes"
+    if not resumes:
         monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
-        page = await client(conversation_id := await api.new_conversation())
-        await page.next()
-
-        def refuses() -> bool:
-            if fails:
-                raise RuntimeError("the site's own service is down")
-            return True
-
-        monkeypatch.setattr(Switchable, "blind", refuses)
-        assert (await page.next())["code"] == "ACCESS_DENIED"
+    model.add(say("A secret."))
+    page = await client(conversation_id := await api.new_conversation())
+    await api.start_run(conversation_id)
+    await page.until("complete")
+    with monkeypatch.context() as patch:
+        patch.setattr(Switchable, "blind", may_look if becomes == "not to be asked" else lambda: True)
+        if resumes:
+            await page.send({"type": "resume", "last_seq": 0, "id": "r"})
+        refused = await page.until("error")
+        assert (refused["code"], refused["command_id"]) == ("ACCESS_DENIED", "r" if resumes else None)
         assert (await page.closed(), page.close_code) == (True, 1008)
         with pytest.raises(HTTPClientError):
             await client(conversation_id)
-
-    async def test_who_resumes_is_asked_for_the_right_to_look(
-        self, api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        model.add(say("A secret."))
-        page = await client(conversation_id := await api.new_conversation())
-        await page.next()
-        await api.start_run(conversation_id)
-        await api.ended(conversation_id)
-        await page.until("complete")
-        monkeypatch.setattr(Switchable, "blind", lambda: True)
-        await page.send({"type": "resume", "last_seq": 0, "id": "r"})
-        refused = await page.until("error")
-        assert (refused["code"], refused["command_id"]) == ("ACCESS_DENIED", "r")
-        assert (await page.closed(), page.close_code) == (True, 1008)
 
 
 @pytest.mark.usefixtures("fresh")

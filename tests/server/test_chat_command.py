@@ -15,7 +15,7 @@ from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure, rate_limited
 from tests.server.client import Api, Kernel
-from tests.server.serving import Server
+from tests.server.serving import TOKEN, Server
 from tests.server.terminal import PROGRAM, TerminalProgram
 from tests.waiting import until
 
@@ -29,23 +29,18 @@ def address(server: Server) -> str:
 
 
 @pytest.fixture
-def token(server: Server) -> str:
-    return str(server.app.identity_provider.token)
-
-
-@pytest.fixture
-def chat(address: str, token: str) -> Iterator[Chat]:
+def chat(address: str) -> Iterator[Chat]:
     """Starts the command in a terminal. The server's token is in nothing that it writes."""
     started: list[TerminalProgram] = []
 
     def start(*arguments: str) -> TerminalProgram:
-        started.append(TerminalProgram(*arguments, "--server", address, token=token))
+        started.append(TerminalProgram(*arguments, "--server", address, token=TOKEN))
         return started[-1]
 
     yield start
     for one in started:
         one.close()
-        assert token not in one.text
+        assert TOKEN not in one.text
 
 
 @pytest.mark.kernel
@@ -153,12 +148,10 @@ async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
     conversation_id = await api.begin(kernel)
     program = chat(conversation_id)
     await program.until(APPROVES)
-    service = server.service
-    await until(lambda: service.streams)
-    (stream,) = service.streams
+    await until(lambda: server.service.streams)
+    (stream,) = server.service.streams
     stream.close()
-    approval_id = (await api.next_approval())["approval_id"]
-    await api("POST", "approvals", approval_id, body={"approved": True})
+    await api.decide()
     await program.until("Complete.")
     for line in ("line 0", "line 1", "line 2", "Over."):
         assert program.text.count(line) == 1, program.text
@@ -184,88 +177,84 @@ class TestAtABudget:
         assert program.text.count("[c] Continue") == 1
 
 
-async def in_pipes(*arguments: str, token: str) -> asyncio.subprocess.Process:
-    """The command, started."""
-    environment = {**os.environ, "JUPYTER_TOKEN": token}
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, *arguments,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=environment, limit=1_000_000,
-    )  # fmt: skip
+class Piped:
+    """The command in pipes."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def begin(self, *arguments: str, token: str = TOKEN) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PROGRAM, *arguments,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "JUPYTER_TOKEN": token}, limit=1_000_000,
+        )  # fmt: skip
+
+    async def __call__(self, *arguments: str, found: bool = False, token: str = TOKEN) -> tuple[int | None, str, str]:
+        """Its exit code, output and errors."""
+        process = await self.begin(*(() if found else ("--server", self._address)), *arguments, token=token)
+        out, errors = await asyncio.wait_for(process.communicate(), 60)
+        return process.returncode, out.decode(), errors.decode()
 
 
-async def piped(*arguments: str, token: str) -> tuple[int | None, str, str]:
-    """The command in pipes: its exit code, output and errors."""
-    process = await in_pipes(*arguments, token=token)
-    out, errors = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode, out.decode(), errors.decode()
+@pytest.fixture
+def piped(address: str) -> Piped:
+    return Piped(address)
 
 
 async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_ended(
-    api: Api, address: str, token: str, model: FakeOpenAI
+    api: Api, piped: Piped, model: FakeOpenAI
 ) -> None:
     model.add(say("Forty-two."))
     conversation_id = await api.begin()
-    code, out, errors = await piped(conversation_id, "--server", address, token=token)
+    code, out, errors = await piped(conversation_id)
     assert (code, errors) == (0, "")
     assert "\n  Forty-two.\n" in out
     assert "\x1b" not in out
     model.add(failure(400, "no"))
     await api.start_run(conversation_id)
-    code, out, _ = await piped("--latest", "--server", address, token=token)
-    assert code == 1
-    assert "The model did not answer." in out
+    code, out, _ = await piped("--latest")
+    assert (code, "The model did not answer." in out) == (1, True)
 
 
 @pytest.mark.kernel
 async def test_events_are_lines_of_json_for_scripts(
-    api: Api, address: str, token: str, model: FakeOpenAI, kernel: Kernel
+    api: Api, piped: Piped, address: str, model: FakeOpenAI, kernel: Kernel
 ) -> None:
     model.add(call("run_python", code="1"), say("Forty-two."))
     conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
-    following = await in_pipes(conversation_id, "--json", "--server", address, token=token)
+    following = await piped.begin(conversation_id, "--json", "--server", address)
     assert following.stdout is not None
     first = json.loads(await asyncio.wait_for(following.stdout.readline(), 60))
     await api.decide(waiting, approved=False)
     out, _ = await asyncio.wait_for(following.communicate(), 60)
-    events = [json.loads(line) for line in out.decode().splitlines()]
-    assert following.returncode == 0
-    assert first["type"] == "session"
-    assert [one["type"] for one in events][-2:] == ["complete", "run"]
-    assert events[-1]["run"]["status"] == "complete"
+    events = [first, *(json.loads(line) for line in out.decode().splitlines())]
+    assert [events[place]["type"] for place in (0, -2, -1)] == ["session", "complete", "run"]
+    assert (events[-1]["run"]["status"], following.returncode) == ("complete", 0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "given", "said"),
     [
-        (("nowhere",), None, "There is no conversation 'nowhere'"),
-        (("nowhere",), "wrong", "JUPYTER_TOKEN"),
-        (
-            ("--latest", "--server", "http://127.0.0.1:9/"),
-            None,
-            "There is no connection to the server (ClientConnectorError). Does it run?",
-        ),
-        (("--latest", "--server", "file:///etc"), None, "--server is the address"),
+        (["nowhere"], TOKEN, "There is no conversation 'nowhere'"),
+        (["nowhere"], "wrong", "JUPYTER_TOKEN"),
+        (["--latest", "--server", "http://127.0.0.1:9/"], TOKEN, "server (ClientConnectorError). Does it run?"),
+        (["--latest", "--server", "file:///etc"], TOKEN, "--server is the address"),
     ],
 )
-async def test_what_is_wrong_is_said_with_what_to_do(
-    address: str, token: str, arguments: tuple[str, ...], given: str | None, said: str
-) -> None:
-    code, out, errors = await piped("--server", address, *arguments, token=given or token)
-    assert (code, out) == (1, "")
-    assert said in errors
-    assert "Traceback" not in errors
-    assert token not in errors
+async def test_what_is_wrong_is_said_with_what_to_do(piped: Piped, arguments: list[str], given: str, said: str) -> None:
+    code, out, errors = await piped(*arguments, token=given)
+    assert (code, out, said in errors) == (1, "", True)
+    assert not [word for word in ("Traceback", TOKEN) if word in errors]
 
 
 async def test_a_running_server_is_found_with_its_token(
-    api: Api, server: Server, token: str, model: FakeOpenAI
+    api: Api, server: Server, piped: Piped, model: FakeOpenAI
 ) -> None:
     model.add(say("Found."))
-    await api.start_run(await api.new_conversation())
+    await api.begin()
     server.app.write_server_info_file()
-    code, out, errors = await piped("--latest", token="")
+    code, out, errors = await piped("--latest", found=True, token="")
     assert (code, errors) == (0, "")
-    assert "Found." in out
-    assert token not in out
+    assert ("Found." in out, TOKEN in out) == (True, False)

@@ -34,20 +34,20 @@ def collected(server: Server) -> list[tuple[str, dict[str, Any]]]:
 async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
     api: Api, kernel: Kernel, model: FakeOpenAI, collected: list[Any], server: Server
 ) -> None:
-    model.add(call("run_python", code=f"'{SECRET}'"), say("Done."))
+    model.add(call("run_python", code=f"'{SECRET}'"), call("no_such_tool"), say("Done."))
     conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
     assert collected == []
     await api.decide(waiting, scope="conversation")
     await api.ended(conversation_id)
-    await until(lambda: len(collected) == 2)
-    (first_id, approval), (second_id, outcome) = collected
-    assert (first_id, second_id) == (APPROVAL_EVENT, OUTCOME_EVENT)
+    await until(lambda: len(collected) == 3)
+    (_, approval), (_, outcome), (_, invalid) = collected
+    assert [schema_id for schema_id, _ in collected] == [APPROVAL_EVENT, OUTCOME_EVENT, OUTCOME_EVENT]
     same = {"conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest"}
     for event in (approval, outcome):
         assert {name: event[name] for name in same} == {name: waiting[name] for name in same}
     assert (approval["decision"], approval["by"], approval["scope"]) == ("approved", "user", "conversation")
-    assert outcome["state"] == "success"
+    assert (outcome["state"], invalid["state"]) == ("success", "invalid")
     assert SECRET not in json.dumps(collected)
     with closing(sqlite3.connect(server.data / "agent-kernel" / "agent-kernel.sqlite")) as sql:
         entries = {entry.number: entry for entry in audit.read_entries(sql)}
@@ -55,12 +55,3 @@ async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
     for event in (approval, outcome):
         assert entries[event["audit_number"]].hash == event["audit_hash"]
     assert SECRET in entries[approval["audit_number"]].text
-
-
-async def test_a_call_that_is_no_valid_one_is_collected_too(
-    api: Api, model: FakeOpenAI, collected: list[Any], server: Server
-) -> None:
-    model.add(call("no_such_tool"), say("Then not."))
-    await api.ended(await api.begin())
-    await until(lambda: collected)
-    assert [(schema_id, event["state"]) for schema_id, event in collected] == [(OUTCOME_EVENT, "invalid")]

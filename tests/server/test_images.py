@@ -12,9 +12,6 @@ from agent_kernel.testing import FakeOpenAI, call, say
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Client, Kernel, OpenChannel
 from tests.server.serving import Server
-from tests.server.test_announced_runs import notebook, open_kernel, the_run
-
-__all__ = ["notebook", "open_kernel"]
 
 pytestmark = pytest.mark.kernel
 
@@ -35,7 +32,7 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
 ) -> None:
     model.add(call("run_python", call_id="c1", code=PLOT), say("It peaks in the middle."))
     await open_kernel.run(f"{SEEING}Draw it.")
-    conversation_id, _ = await the_run(api)
+    conversation_id = (await api.listed("runs"))[0]["conversation_id"]
     page: Client = await client(conversation_id)
     await page.until("session")
     await page.send({"type": "resume", "last_seq": 0})
@@ -51,16 +48,16 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
 
 
 async def test_an_attachment_in_the_prompt_is_read_from_the_notebook_also_after_it_was_renamed(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, server: Server
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, analysis: Path, server: Server
 ) -> None:
     [session] = json.loads((await server.fetch("api", "sessions")).body)
     renamed = json.dumps({"path": "folder/renamed.ipynb", "name": "renamed.ipynb"})
     await server.fetch("api", "sessions", session["id"], method="PATCH", body=renamed)
     cells = [attached(40), nbformat.v4.new_code_cell(id="asks"), attached(60)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook.with_name("renamed.ipynb"))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), analysis.with_name("renamed.ipynb"))
     model.add(say("A square."))
     await open_kernel.run(f"{SEEING}What is ![](attachment:image.png) and ![](attachment:gone.png)?", cell_id="asks")
-    conversation_id, _ = await the_run(api)
+    conversation_id = (await api.listed("runs"))[0]["conversation_id"]
     view = await api.ended(conversation_id)
     assert pictures(model.requests[0].body["messages"][-1]) == [(40, 30)]
     assert [notice["content"] for notice in view["runs"][0]["notices"]] == [
@@ -74,23 +71,16 @@ def attached(width: int) -> Any:
     return nbformat.v4.new_markdown_cell("![](attachment:image.png)", attachments={"image.png": {"image/png": picture}})
 
 
-class TestSiteThatKeepsPictures:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"send_images": False}
-
-    async def test_no_picture_leaves_the_machine(
-        self, api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, server: Server
-    ) -> None:
-        assert not server.extension.send_images
-        (notebook.parent / "figure.png").write_bytes(png_bytes(40, 30))
-        model.add(call("run_python", code=PLOT), say("I can't see it."))
-        await open_kernel.run(f"{SEEING}Draw it like ![](figure.png).")
-        conversation_id, _ = await the_run(api)
-        view = await api.ended(conversation_id)
-        assert [one["seen_images"] for one in view["tool_calls"]] == [0]
-        for request in model.requests:
-            assert "image_url" not in str(request.body)
-        prompt, tool = model.requests[-1].body["messages"][1], model.requests[-1].body["messages"][-1]
-        assert "[The user's message has a picture: 40 x 30 pixels. You can't see it.]" in prompt["content"]
-        assert tool["content"].endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]")
+@pytest.mark.parametrize("extension_traits", [{"send_images": False}])
+async def test_where_the_site_keeps_pictures_none_leaves_the_machine(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, analysis: Path
+) -> None:
+    (analysis.parent / "figure.png").write_bytes(png_bytes(40, 30))
+    model.add(call("run_python", code=PLOT), say("I can't see it."))
+    await open_kernel.run(f"{SEEING}Draw it like ![](figure.png).")
+    view = await api.ended((await api.listed("runs"))[0]["conversation_id"])
+    assert [one["seen_images"] for one in view["tool_calls"]] == [0]
+    assert "image_url" not in str([request.body for request in model.requests])
+    _, prompt, *_, tool = model.requests[-1].body["messages"]
+    assert "[The user's message has a picture: 40 x 30 pixels. You can't see it.]" in prompt["content"]
+    assert tool["content"].endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]")

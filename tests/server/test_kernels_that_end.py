@@ -18,11 +18,13 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
+SLEEPS = "import time\nprint('in', flush=True)\ntime.sleep(600)"
+
 
 async def test_stop_interrupts_the_call_and_not_the_users_cell(
     api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
-    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
+    model.add(call("run_python", code=SLEEPS))
     conversation_id, waiting = await waiting_call(api, kernel)
     await api.decide(waiting)
     await executing(api, conversation_id)
@@ -39,12 +41,7 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
 async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
     api: Api, fresh_kernel: Kernel, model: FakeOpenAI, how: str, server: Server
 ) -> None:
-    model.add(
-        calls(
-            call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"),
-            call("run_python", code="2"),
-        )
-    )
+    model.add(calls(call("run_python", code=SLEEPS), call("run_python", code="2")))
     conversation_id, waiting = await waiting_call(api, fresh_kernel)
     await api.decide(waiting)
     await executing(api, conversation_id)
@@ -61,15 +58,11 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
     assert await api.pending() == []
 
 
-@pytest.fixture
-def noted_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "PAUSE_SECONDS", 0.05)
-
-
-@pytest.mark.usefixtures("noted_often", "fresh")
+@pytest.mark.usefixtures("fresh")
 async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_says_what_ran(
     api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(idle, "PAUSE_SECONDS", 0.05)
     manager, found = server.app.kernel_manager, server.service.kernels.idle
     monkeypatch.setattr(manager, "cull_idle_timeout", 60)
     model.add(calls(call("list_files"), call("run_python", code="1")))
@@ -84,13 +77,13 @@ async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_s
     await manager.cull_kernel_if_idle(kernel.kernel_id)
     run = (await api.ended(conversation_id))["runs"][0]
     assert (run["status"], run["error"]["code"]) == ("error", "KERNEL_DIED")
-    idle = "1\N{NO-BREAK SPACE}h 0\N{NO-BREAK SPACE}min"
-    expected = f"Jupyter culled the kernel, which had been idle for {idle} (cull_idle_timeout of this server)."
+    hour = "1\N{NO-BREAK SPACE}h 0\N{NO-BREAK SPACE}min"
+    expected = f"Jupyter culled the kernel, which had been idle for {hour} (cull_idle_timeout of this server)."
     assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
 
 
-@pytest.mark.usefixtures("noted_often")
-async def test_kernels_are_watched_on_where_the_log_could_not_be_read_once() -> None:
+async def test_kernels_are_watched_on_where_the_log_could_not_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "PAUSE_SECONDS", 0.05)
     looks: list[str] = []
 
     async def open_runs() -> list[ListedRun]:
@@ -109,7 +102,7 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
     api: Api, fresh_kernel: Kernel, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(
-        call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
+        *(turn for word in ("old", "new") for turn in (call("run_python", code=f"print('{word}')"), say("Done.")))
     )
     conversation_id, waiting = await waiting_call(api, fresh_kernel)
     await api.decide(waiting)
@@ -146,12 +139,12 @@ async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_pag
     await page.until("complete")
 
 
-@pytest.mark.parametrize(("asleep", "by_message"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize(("asleep", "by_message"), [(False, False), (True, True)])
 async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
     api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, asleep: bool, by_message: bool
 ) -> None:
     """Also by what `jupyter_client` sends to a kernel whose kernel spec wants messages."""
-    code = "import time\nprint('in', flush=True)\ntime.sleep(600)" if asleep else "1"
+    code = SLEEPS if asleep else "1"
     model.add(call("run_python", code=code))
     conversation_id, waiting = await waiting_call(api, kernel)
     if asleep:

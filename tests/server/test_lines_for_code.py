@@ -35,28 +35,27 @@ async def asked(api: Api, **question: str) -> Any:
     """The next question of the code."""
 
     async def look() -> Any:
-        calls = (await api("GET", "approvals", params={"state": "executing"}))[1]
-        return [one for one in calls if one["tool_input"] == canonical(question)]
+        calls = await api.get("approvals", state="executing")
+        return next((one for one in calls if one["tool_input"] == canonical(question)), None)
 
-    return (await look_until(look, "the question"))[0]
+    return await look_until(look, "the question")
 
 
 async def printed(api: Api, conversation_id: str, text: str) -> None:
     """Until a call has printed this."""
 
     async def look() -> bool:
-        calls = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+        calls = (await api.get("conversations", conversation_id))["tool_calls"]
         return text in "".join(output["text"] for one in calls for output in one["outputs"])
 
     await look_until(look, text)
 
 
 async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kept_nowhere(
-    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server
+    api: Api, loaded: Kernel, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(call("run_python", code=CODE), call("inspect_variables"), say("Done."))
-    await kernel.run("%load_ext agent_kernel")
-    conversation_id = await api.begin(kernel)
+    conversation_id = await api.begin(loaded)
     await api.decide()
     for line, question, text, before in (
         ("text", "Name:", "Ana", ""),
@@ -78,22 +77,14 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
 
 
 async def test_a_line_that_is_skipped_interrupts_the_code_and_a_call_that_is_cancelled_takes_its_question_away(
-    api: Api, kernel: Kernel, model: FakeOpenAI
+    api: Api, loaded: Kernel, model: FakeOpenAI
 ) -> None:
     model.add(call("run_python", code="input('A')"), call("run_python", code="input('B')"), say("Done."))
-    await kernel.run("%load_ext agent_kernel")
-    conversation_id = await api.begin(kernel, policy="allow")
+    conversation_id = await api.begin(loaded, policy="allow")
     await api("POST", "approvals", (await asked(api, question="A", line="text"))["approval_id"], "cancel", body={})
     await asked(api, question="B", line="text")
-    view = (await api("GET", "conversations", conversation_id))[1]
-    running = next(
-        one for one in view["tool_calls"] if one["state"] == "executing" and one["tool_name"] == "run_python"
-    )
+    [running] = [one for one in await api.get("approvals", state="executing") if one["tool_name"] == "run_python"]
     await api("POST", "approvals", running["approval_id"], "cancel", body={})
-    ended = await api.ended(conversation_id)
-    assert sorted((one["tool_name"], one["state"]) for one in ended["tool_calls"]) == [
-        ("ask_user", "cancelled"),
-        ("ask_user", "cancelled"),
-        ("run_python", "cancelled"),
-        ("run_python", "cancelled"),
-    ]
+    calls = (await api.ended(conversation_id))["tool_calls"]
+    assert sorted(one["tool_name"] for one in calls) == ["ask_user"] * 2 + ["run_python"] * 2
+    assert {one["state"] for one in calls} == {"cancelled"}
