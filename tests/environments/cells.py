@@ -8,9 +8,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Self
 
+import nbformat
 import websocket
 
 from tests.e2e.lab import LabServer
+from tests.e2e.records import WIDGET
 from tests.programs import wait_until
 
 SECONDS = 60.0
@@ -18,11 +20,17 @@ ASK_AGAIN_SECONDS = 2.0
 Message = dict[str, Any]
 
 
+def connect(server: LabServer, path: str) -> websocket.WebSocket:
+    url = f"{server.url.replace('http', 'ws', 1)}{path}"
+    return websocket.create_connection(url, timeout=SECONDS, header=[f"Authorization: token {server.token}"])
+
+
 class Cells:
     """The cells of one notebook, in the kernel of its session."""
 
-    def __init__(self, server: LabServer, kernel_id: str) -> None:
+    def __init__(self, server: LabServer, kernel_id: str, name: str) -> None:
         self.server = server
+        self._name = name
         self.kernel_id = kernel_id
         self.session = uuid.uuid4().hex
         self.received: list[Message] = []
@@ -33,15 +41,10 @@ class Cells:
         """Open a session, as a page does for a notebook."""
         server.write_notebook(name, [])
         body = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
-        return cls(server, server.api("POST", "api/sessions", body)["kernel"]["id"])
+        return cls(server, server.api("POST", "api/sessions", body)["kernel"]["id"], name)
 
     def _connect(self) -> websocket.WebSocket:
-        url = self.server.url.replace("http", "ws", 1)
-        return websocket.create_connection(
-            f"{url}api/kernels/{self.kernel_id}/channels?session_id={self.session}",
-            timeout=SECONDS,
-            header=[f"Authorization: token {self.server.token}"],
-        )
+        return connect(self.server, f"api/kernels/{self.kernel_id}/channels?session_id={self.session}")
 
     def reconnect(self) -> None:
         """Connect again, as a page that is loaded again, and wait until the kernel answers: a gateway's line comes back
@@ -113,6 +116,26 @@ class Cells:
 
     # what the person does
 
+    def ask(self, prompt: str) -> Message:
+        """Run a cell with this prompt, in whose run a call waits: the call."""
+        self.run(f"%%agent\n{prompt}")
+        return self.next_approval()
+
+    def ask_and_save(self, prompt: str) -> Callable[[], str]:
+        """Ask, and save the notebook while the call waits; what saves it again, and returns what its file has then."""
+        cell = nbformat.v4.new_code_cell(f"%%agent\n{prompt}")
+        (widget,) = [one["content"]["data"] for one in self.run(cell.source) if one["msg_type"] == "display_data"]
+        self.next_approval()
+        cell.outputs = [nbformat.v4.new_output("display_data", widget)]
+        contents = f"api/contents/{self._name}"
+
+        def save(notebook: Any) -> str:
+            self.server.api("PUT", contents, {"type": "notebook", "format": "json", "content": notebook})
+            return (self.server.root / self._name).read_text()
+
+        assert WIDGET not in save({**self.server.api("GET", contents)["content"], "cells": [cell]})
+        return lambda: save(self.server.api("GET", contents)["content"])
+
     def waiting(self) -> list[Message]:
         """The calls of this kernel that wait for a decision."""
         found: list[Message] = self.server.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
@@ -131,12 +154,7 @@ class Cells:
 
     def send(self, conversation_id: str, **command: str) -> None:
         """Send a command on the conversation's own channel."""
-        url = self.server.url.replace("http", "ws", 1)
-        channel = websocket.create_connection(
-            f"{url}agent-kernel/api/conversations/{conversation_id}/channel",
-            timeout=SECONDS,
-            header=[f"Authorization: token {self.server.token}"],
-        )
+        channel = connect(self.server, f"agent-kernel/api/conversations/{conversation_id}/channel")
         channel.recv()  # the session: a channel that closes before it is open takes its commands along
         channel.send(json.dumps(command))
         channel.close(timeout=60)

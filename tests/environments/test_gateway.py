@@ -1,23 +1,21 @@
 """Kernels that are not on the server's machine: they are a gateway's, and the server reaches them through it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.records import WIDGET
 from tests.environments.cells import Cells
 from tests.environments.gateway import KernelGateway
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
 LOAD = "%load_ext agent_kernel\nimport agent_kernel as ak"
-OpenCells = Callable[[], Cells]
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +62,7 @@ def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(cells: Cells, model
 
 def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells, model: WrittenModel) -> None:
     model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)"))
-    cells.run("%%agent\nWait ten minutes.")
-    waiting = cells.next_approval()
+    waiting = cells.ask("Wait ten minutes.")
     cells.approve(waiting)
     conversation_id = waiting["conversation_id"]
     wait_until(lambda: cells.call(conversation_id, "executing")["outputs"], "live output")
@@ -77,8 +74,7 @@ def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells,
 
 def test_a_kernel_that_is_killed_at_the_gateway_takes_its_call_along(cells: Cells, model: WrittenModel) -> None:
     model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("Hm."))
-    cells.run("%%agent\nDie.")
-    waiting = cells.next_approval()
+    waiting = cells.ask("Die.")
     cells.approve(waiting)
     done = cells.call(waiting["conversation_id"], "unknown")
     assert "The kernel died" in done["result"]
@@ -89,15 +85,13 @@ def test_a_restart_ends_the_runs_of_the_lost_namespace_and_the_next_one_works(
     cells: Cells, model: WrittenModel
 ) -> None:
     model.says(call("run_python", code="1"), call("run_python", code="print('new life')"), say("Done."))
-    cells.run("%%agent\nFirst.")
-    first = cells.next_approval()
+    first = cells.ask("First.")
     cells.server.api("POST", f"api/kernels/{cells.kernel_id}/restart")
     assert cells.run_ended(first["conversation_id"])["status"] == "cancelled"
     assert "restarted" in cells.call(first["conversation_id"], "cancelled")["reason"]
     cells.reconnect()
     cells.run(LOAD)
-    cells.run("%%agent\nSecond.")
-    second = cells.next_approval()
+    second = cells.ask("Second.")
     cells.approve(second)
     assert cells.run_ended(second["conversation_id"])["status"] == "complete"
 
@@ -107,8 +101,7 @@ def test_an_interrupt_stops_the_run_whoever_asks_the_gateway_for_it(
     cells: Cells, gateway: KernelGateway, model: WrittenModel, by_this_server: bool
 ) -> None:
     model.says(call("run_python", code="1"))
-    cells.run("%%agent\nWait.")
-    waiting = cells.next_approval()
+    waiting = cells.ask("Wait.")
     path = f"api/kernels/{cells.kernel_id}/interrupt"
     if by_this_server:
         cells.server.api("POST", path)
@@ -130,8 +123,7 @@ def test_a_kernel_that_its_gateway_kills_is_not_said_to_be_interrupted_by_the_us
     ):
         cells = Cells.of_notebook(front, "killed.ipynb")
         cells.run(LOAD)
-        cells.run("%%agent\nFirst.")
-        first = cells.next_approval()
+        first = cells.ask("First.")
         gateway.api("DELETE", f"api/kernels/{cells.kernel_id}")
         assert cells.run_ended(first["conversation_id"])["error"]["code"] == "KERNEL_DIED"
         assert "interrupted" not in cells.call(first["conversation_id"], "cancelled")["reason"]
@@ -176,19 +168,7 @@ def test_a_notebook_that_was_saved_before_the_server_was_restarted_gets_its_reco
     model.says(call("run_python", code="1"), say("It goes on."))
     cells = Cells.of_notebook(own_front, "saved.ipynb")
     cells.run(LOAD)
-    (widget,) = [one["content"]["data"] for one in cells.run("%%agent\nCount.") if one["msg_type"] == "display_data"]
-    cells.next_approval()
-    notebook = own_front.api("GET", "api/contents/saved.ipynb")["content"]
-    output = {"output_type": "display_data", "data": widget, "metadata": {}}
-    notebook["cells"] = [nbformat.v4.new_code_cell("%%agent\nCount.", outputs=[output])]
-    own_front.api("PUT", "api/contents/saved.ipynb", {"type": "notebook", "format": "json", "content": notebook})
-    assert WIDGET not in (own_front.root / "saved.ipynb").read_text()
-
-    def saved_again() -> str:
-        loaded = own_front.api("GET", "api/contents/saved.ipynb")["content"]
-        own_front.api("PUT", "api/contents/saved.ipynb", {"type": "notebook", "format": "json", "content": loaded})
-        return (own_front.root / "saved.ipynb").read_text()
-
+    saved_again = cells.ask_and_save("Count.")
     own_front.kill()
     own_front.start_again()
     wait_until(cells.waiting, "the call to wait again")
@@ -204,8 +184,7 @@ def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again
     model.says(call("run_python", code="import time\ncount += 1\nprint('in', flush=True)\ntime.sleep(3)"), say("Hm."))
     cells = Cells.of_notebook(own_front, "running.ipynb")
     cells.run(LOAD + "\ncount = 0")
-    cells.run("%%agent\nCount.")
-    first = cells.next_approval()
+    first = cells.ask("Count.")
     cells.approve(first)
     wait_until(lambda: cells.call(first["conversation_id"], "executing")["outputs"], "live output")
     own_front.kill()
@@ -223,8 +202,7 @@ def test_a_kernel_that_was_restarted_while_the_server_was_away_does_not_go_on_wi
     model.says(call("run_python", code="print(before)"))
     cells = Cells.of_notebook(own_front, "restarted.ipynb")
     cells.run(LOAD + "\nbefore = 41")
-    cells.run("%%agent\nLook.")
-    first = cells.next_approval()
+    first = cells.ask("Look.")
     own_front.kill()
     gateway.api("POST", f"api/kernels/{cells.kernel_id}/restart")
     own_front.start_again()

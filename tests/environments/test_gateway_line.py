@@ -72,8 +72,7 @@ def test_a_gateway_that_stays_away_ends_its_runs_and_the_kernel_works_when_it_is
     # The kernel never died: its variables are there, its `Run` hears of the end, and the next run works.
     assert cells.text("print(before, run.wait(60).status)") == "41 error\n"
     model.says(call("run_python", code="print('again', before)"), say("Done."))
-    cells.run("%%agent\nOnce more.")
-    again = cells.next_approval()
+    again = cells.ask("Once more.")
     cells.approve(again)
     assert "again 41" in cells.call(again["conversation_id"], "success")["result"]
     assert cells.run_ended(again["conversation_id"])["status"] == "complete"
@@ -130,8 +129,7 @@ def test_frames_that_nobody_asked_for_decide_nothing_and_do_not_break_the_line(
     ran = tmp_path / "ran"
     code = f"with open({str(ran)!r}, 'a') as file: print('ran', file=file)"
     model.says(call("run_python", code=code))
-    cells.run("%%agent\nAct.")
-    waiting = cells.next_approval()
+    waiting = cells.ask("Act.")
     conversation_id = waiting["conversation_id"]
     before = cells.conversation(conversation_id)
     other = Cells.of_notebook(front, "other.ipynb")

@@ -10,7 +10,7 @@ import websocket
 
 from agent_kernel.testing import call, say
 from tests.e2e.model import WrittenModel
-from tests.environments.cells import Cells
+from tests.environments.cells import Cells, connect
 from tests.environments.hub import Hub, UserServer
 
 pytestmark = [pytest.mark.kernel, pytest.mark.soak]
@@ -25,12 +25,7 @@ def refused(server: UserServer, method: str, path: str, body: Any = None) -> int
 
 
 def open_channel(server: UserServer, conversation_id: str) -> websocket.WebSocket:
-    url = server.url.replace("http", "ws", 1)
-    return websocket.create_connection(
-        f"{url}agent-kernel/api/conversations/{conversation_id}/channel",
-        timeout=60,
-        header=[f"Authorization: token {server.token}"],
-    )
+    return connect(server, f"agent-kernel/api/conversations/{conversation_id}/channel")
 
 
 def test_the_agent_is_its_users_own_behind_the_hubs_proxy(model: WrittenModel, tmp_path: Path) -> None:
@@ -40,8 +35,7 @@ def test_the_agent_is_its_users_own_behind_the_hubs_proxy(model: WrittenModel, t
         stranger = UserServer(server.url, hub.token_of("bob"), server.root)
         cells = Cells.of_notebook(server, "analysis.ipynb")
         cells.run("%load_ext agent_kernel")
-        cells.run("%%agent\nWhat is six times seven?")
-        waiting = cells.next_approval()
+        waiting = cells.ask("What is six times seven?")
         conversation_id = waiting["conversation_id"]
 
         assert refused(stranger, "GET", "approvals") == 403

@@ -1,6 +1,5 @@
 """A notebook that jupytext keeps in two files, a notebook and a script: what the agent changes is in both."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,12 +20,8 @@ PROMPT = "%%agent\nDon't guess: mend the cell above."
 
 @pytest.fixture
 def lab(model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
-    try:
-        python = python_beside("jupytext", "jupytext>=1.16,<2")
-    except subprocess.CalledProcessError:
-        pytest.skip("jupytext can't be installed here.")
-    variables = beside_this_environment(model.server.environment())
-    with LabServer(tmp_path, variables, python=python) as lab:
+    python = python_beside("jupytext", "jupytext>=1.16,<2")
+    with LabServer(tmp_path, beside_this_environment(model.server.environment()), python=python) as lab:
         (lab.root / "jupytext.toml").write_text('formats = "ipynb,py:percent"\ncustom_cell_magics = "agent"\n')
         yield lab
         lab.close_kernels()

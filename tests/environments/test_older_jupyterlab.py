@@ -1,6 +1,5 @@
 """The scene of a cell that fails and is mended, in the oldest JupyterLab that is taken."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 OLDEST = "4.4.0"
 
 
-@pytest.fixture
-def python() -> str:
-    try:
-        return python_with(OLDEST, "jupyterlab")
-    except subprocess.CalledProcessError:
-        pytest.skip(f"JupyterLab {OLDEST} can't be installed here.")
-
-
 def test_a_failing_cell_is_mended_by_one_press_and_one_approval_and_put_back_by_ctrl_z(
-    python: str, model: WrittenModel, page: Page, tmp_path: Path
+    model: WrittenModel, page: Page, tmp_path: Path
 ) -> None:
     variables = beside_this_environment(model.server.environment())
-    with LabServer(tmp_path, variables, python=python) as lab:
+    with LabServer(tmp_path, variables, python=python_with(OLDEST, "jupyterlab")) as lab:
         notebook = fix_scene.open_scene(lab, page)
         assert page.evaluate("window.jupyterapp.version") == OLDEST
         fix_scene.play(notebook, model)
