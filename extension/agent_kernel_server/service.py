@@ -48,8 +48,9 @@ REMEMBERED = 1_000
 """Messages of AI SDK pages that are remembered until the log has them, which is when their run begins."""
 MOST_LOOKED_AT = 5_000_000
 """Of a notebook, the bytes in which a prompt is looked for."""
-PAGE_SECONDS = 60.0
-"""How long a page that was left open over a restart may take to connect again."""
+PAGE_SECONDS = 180.0
+"""How long a page that was left open over a restart may take to connect again: browsers wake a tab in the background
+once a minute."""
 
 
 class Socket(Protocol):
@@ -243,16 +244,18 @@ class Service:
         for spec, conversation, result in recovered.ended:
             path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
-            self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
+            self.tasks.spawn(self._place_unless_open(spec.run_id, path, conversation), f"record of {spec.run_id}")
 
-    async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:
-        """Write the record into the notebook, unless its page connects again: then its next save does that."""
-        await asyncio.sleep(PAGE_SECONDS)
+    async def _place_unless_open(self, run_id: str, path: str | None, conversation: Conversation) -> None:
+        """Write the record into the notebook, unless its page connects again, with a document of its own to save."""
+        kernel_id = conversation.kernel_id or ""
+        await self.pages.wait_for(path, kernel_id, PAGE_SECONDS)
 
-        async def is_watched() -> bool:
-            return any(channel.conversation is conversation for channel in self.channels)
+        async def is_open() -> bool:
+            has_cards = any(channel.conversation is conversation for channel in self.channels)
+            return has_cards or self.documents.are_open(path, kernel_id)
 
-        await self.records.place(spec.run_id, is_watched)
+        await self.records.place(run_id, is_open)
 
     async def status(self) -> dict[str, Any]:
         """The body of `GET status`, without keys and addresses of endpoints. `trouble` is why the log can't be opened

@@ -190,5 +190,5 @@ class PagesHandler(SocketHandler):
     def on_close(self) -> None:
         self.service.page_sockets.discard(self)
         if self._page is not None:
-            self.service.pages.close(self._page)
+            self.service.pages.close(self._page, lost=self.close_code is None)
         super().on_close()

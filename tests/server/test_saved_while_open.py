@@ -13,8 +13,9 @@ from nbconvert.exporters import HTMLExporter, MarkdownExporter
 
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server import service as service_module
 from agent_kernel_server.notebooks.records import WIDGET_MIME
-from tests.server.cells import OpenPages
+from tests.server.cells import OpenPage, OpenPages
 from tests.server.client import Api, Fetch, Kernel, open_notebook
 from tests.server.serving import Server
 from tests.waiting import until
@@ -219,6 +220,67 @@ async def test_a_page_that_was_closed_over_the_end_finds_the_record(
     assert "Chinstrap is light." in json.dumps((await page.load())["content"])
     assert OPEN_RUN_MARK not in file.read_text()
     server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
+
+
+async def record_of(showing: OpenPage) -> Any:
+    """What the page is asked to put into its document, which it does."""
+    while "data-agent-record" not in str((put := await showing.asked())["ask"]):
+        await showing.answers(put, success=True)
+    await showing.answers(put, success=True)
+    return put["ask"]["outputs"][0]["data"]["text/plain"]
+
+
+async def until_placed(run_id: str) -> None:
+    """Wait until the server has written a run's record into its file, or has left that to a page."""
+    await until(lambda: not any(task.get_name().endswith(run_id) for task in asyncio.all_tasks()))
+
+
+async def test_a_page_that_was_lost_over_the_end_gets_the_record_and_its_file_is_left_to_it(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, server: Server, open_page: OpenPages
+) -> None:
+    model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+    sleeping = await open_page(PATH)
+    await page.run()
+    waiting = await api.next_approval()
+    await page.save_until(folder, says_that_it_waits)
+    before = (folder / "analysis.ipynb").read_bytes()
+    server.app.kernel_manager.notify_disconnect(page.kernel.kernel_id)
+    await sleeping.leave()  # without a word, as where a computer sleeps
+    await api.decide(waiting)
+    await api.ended(waiting["conversation_id"])
+    await until_placed(waiting["run_id"])
+    back = await open_page(PATH, shows=[waiting["run_id"]])
+    assert "Chinstrap is light." in await record_of(back)
+    assert (folder / "analysis.ipynb").read_bytes() == before, "JupyterLab would ask which one to keep"
+    server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_page_that_is_open_over_a_restart_gets_the_record_and_its_file_is_left_to_it(
+    api: Api,
+    page: Page,
+    folder: Path,
+    model: FakeOpenAI,
+    server: Server,
+    open_page: OpenPages,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service_module, "PAGE_SECONDS", 0.2)
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    run_id = (await api.next_approval())["run_id"]
+    await page.save_until(folder, says_that_it_waits)
+    before = (folder / "analysis.ipynb").read_bytes()
+    service = server.service
+    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
+    service._runtime = None
+    await server.app.kernel_manager.shutdown_all(now=True)
+    showing = await open_page(PATH)
+    await service.runtime()
+    await showing.opens(PATH, shows=[run_id])
+    assert "kernel was lost" in await record_of(showing)
+    await until_placed(run_id)
+    assert (folder / "analysis.ipynb").read_bytes() == before, "JupyterLab would ask which one to keep"
 
 
 async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, folder: Path, model: FakeOpenAI) -> None:

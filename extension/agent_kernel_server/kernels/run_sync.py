@@ -59,7 +59,7 @@ class RunSync:
                 self._records.on_start(spec, conversation)
                 await self.notify(link, ResumeRun(run_id=spec.run_id))
             await self._sync(spec, conversation, handle, link)
-        await self._records.place(spec.run_id, self._page_is_open)
+        await self._records.place(spec.run_id, partial(self._is_open, spec))
 
     async def _sync(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
         self.runs[spec.run_id] = conversation
@@ -90,6 +90,11 @@ class RunSync:
 
     async def _notebook_of(self, spec: RunSpec) -> str | None:
         return await self._records.paths.notebook_of(self._kernel_id, (spec.cell_id,), spec.notebook_path)
+
+    async def _is_open(self, spec: RunSpec) -> bool:
+        """Whether a page has the run's notebook open, with a document of its own to save."""
+        is_there = self._documents.are_open(await self._notebook_of(spec), self._kernel_id)
+        return is_there or await self._page_is_open()
 
     async def _put_progress(self, spec: RunSpec, subscription: Subscription) -> None:
         """Keep the documents up to date that show the run."""

@@ -45,8 +45,8 @@ class Documents:
         return True
 
     def are_open(self, path: str | None, kernel_id: str) -> bool:
-        """Whether a page will put the record of a run, now or when it has been loaded again."""
-        return bool(self._pages.showing(path, kernel_id))
+        """Whether a page will put the record of a run, now or when it is back."""
+        return bool(self._pages.showing(path, kernel_id)) or self._pages.may_return(path)
 
     async def put_end(self, run_id: str, path: str | None, kernel_id: str) -> None:
         """Put a run's record in place of its cards.

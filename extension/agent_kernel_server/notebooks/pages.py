@@ -66,19 +66,25 @@ class OpenPages:
         """The one that was looked at last is last."""
         self._left: dict[str, float] = {}
         """When a page went away that had the notebook open, by its path, in seconds of the event loop's clock."""
+        self._lost: set[str] = set()
+        """The paths of notebooks that pages had open when their connection was lost."""
         self._changed = asyncio.Condition()
 
-    def close(self, page: Page) -> None:
+    def close(self, page: Page, *, lost: bool) -> None:
+        """`lost`: the connection ended without a word of the page, which may be there still."""
         if page in self._pages:
             self._pages.remove(page)
             now = asyncio.get_running_loop().time()
             self._left |= {notebook.path: now for notebook in page.notebooks}
+            if lost:
+                self._lost |= {notebook.path for notebook in page.notebooks}
         page.gone()
 
     async def on_message(self, page: Page, message: NotebooksOpened | PageAnswer) -> None:
         page.on_message(message)
         if isinstance(message, NotebooksOpened):
             self._pages = [*(one for one in self._pages if one is not page), page]
+            self._lost -= {notebook.path for notebook in message.notebooks}
             async with self._changed:
                 self._changed.notify_all()
 
@@ -103,6 +109,11 @@ class OpenPages:
         found = await self.wait_for(path, kernel_id, rest) if rest > 0 else None
         self._left.pop(path, None)
         return found
+
+    def may_return(self, path: str | None) -> bool:
+        """Whether a page that had the notebook open was lost, as with a computer that sleeps: it comes back with its
+        own document."""
+        return path in self._lost
 
     def showing(self, path: str | None, kernel_id: str) -> list[tuple[Page, OpenNotebook]]:
         """The pages that have a notebook open, by its path or its kernel. Of those that share its document it is the

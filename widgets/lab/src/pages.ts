@@ -10,7 +10,8 @@ import { putRun, shownRuns } from "./documents";
 
 const TRY_EVERY_MS = 1_000;
 const MOST_SHOWN = 500;
-const TRY_AT_MOST_EVERY_MS = 60_000;
+/** A server that has started again soon takes the page for gone. */
+const TRY_AT_MOST_EVERY_MS = 15_000;
 
 /** An output shows a run that has ended, as where a cell was pasted after that: the server has its record. */
 export const endedShown = new Signal<object, void>({});
