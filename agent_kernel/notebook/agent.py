@@ -162,6 +162,8 @@ def _check_model(model: Any) -> None:
             "A model is a name, such as 'gpt-6.1-sol' (%agent models lists them), or an object as "
             f"agent_kernel.models.base.Model describes, not {said}."
         )
+    if not isinstance(model.name, str) or not model.name:
+        raise ConfigurationError(f"The name of a model is text, not {model.name!r}: {type(model).__name__!r} has it.")
 
 
 def _checked_budget(budget: Budget | None, name: str) -> Budget:

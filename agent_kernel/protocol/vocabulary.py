@@ -103,6 +103,9 @@ ErrorCode = Literal[
 RECORDING_CHANGED = "The recording no longer fits"
 """How each message begins that a recording differs from what a model is asked now."""
 
+OWN_MODEL_FAILED = "Your model object failed"
+"""How each message begins about a model that is a Python object of the user's."""
+
 CUT_OFF = "The answer was cut off"
 """How each message begins that an answer broke off, so that it is not whole."""
 

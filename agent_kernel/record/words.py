@@ -11,6 +11,7 @@ from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RuleView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import (
     CUT_OFF,
+    OWN_MODEL_FAILED,
     RECORDING_CHANGED,
     CallState,
     DecidedBy,
@@ -197,7 +198,7 @@ CARD = {
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
     "orStop": "Or stop the run; what is done stays.",
 }
-OWN_TITLES = (RECORDING_CHANGED, CUT_OFF)
+OWN_TITLES = (RECORDING_CHANGED, CUT_OFF, OWN_MODEL_FAILED)
 """How messages begin that have no other title: a model was not asked, or did answer."""
 NOT_KEPT = "(HTML that a record does not keep)"
 PROMPT = "Prompt"

@@ -14,6 +14,10 @@ MODEL = "type('Own', (), {'stream': print})"
         ("ak.Agent(model=3)", "A model is a name, such as 'gpt-6.1-sol' (%agent models lists them)"),
         (f"ak.Agent(model={MODEL}())", "'Own', which has no name, recorded"),
         (f"ak.Agent(model={MODEL})", "not <class '__main__.Own'>"),
+        (
+            "ak.Agent(model=type('Own', (), {'stream': 0, 'recorded': False, 'name': 7})())",
+            "The name of a model is text",
+        ),
         ("ak.Agent().run('')", "The prompt is empty. Say what the agent should do."),
         ("ak.Agent().run(3)", "A prompt is text, not 'int'."),
         ("ak.Agent(tools='run_python')", "tools is a list, such as [my_function]"),

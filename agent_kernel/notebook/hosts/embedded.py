@@ -26,8 +26,10 @@ from agent_kernel.execution.link import KernelLink
 from agent_kernel.instructions import read_instructions
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.notebook.execution.tracebacks import cell_names, render
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, show_record
 from agent_kernel.notebook.hosts.own_connection import OwnConnection, PlainConnection
+from agent_kernel.notebook.hosts.own_model import OwnModel
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.notebook.kernel.environment import (
     is_attended,
@@ -108,6 +110,7 @@ class EmbeddedHost:
         self._runtime: Runtime | None = None
         self._opening = asyncio.Lock()
         self._models = ModelResolver(environ=os.environ)
+        self._own_models: list[OwnModel] = []
         self._calls = KernelCalls(logger)
         self._connection: OwnConnection | PlainConnection | None = None
         self._link: KernelLink | None = None
@@ -198,7 +201,7 @@ class EmbeddedHost:
             runtime = await self._open(attended)
             spec = RunSpec.from_declaration(run.declaration())
             if run.model is not None and not isinstance(run.model, str):
-                spec = dataclasses.replace(spec, model=self._models.register(run.model))
+                spec = dataclasses.replace(spec, model=self._models.register(self._own_model(run.model)))
             conversation = await runtime.create_conversation(
                 conversation_id=run.conversation_id, notebook_path=notebook_path()
             )
@@ -231,6 +234,15 @@ class EmbeddedHost:
         if hosted.channel is not None:
             await hosted.channel.drain()
         hosted.run.finish(result)
+
+    def _own_model(self, model: Any) -> OwnModel:
+        """The same one for the same object, which has one name."""
+        known = next((one for one in self._own_models if one.model is model), None)
+        if known is None:
+            name_of = cell_names(self._state.shell, "", "")
+            known = OwnModel(model, lambda error: render(error, name_of))
+            self._own_models.append(known)
+        return known
 
     def _retry(self, spec: RunSpec, handle: RunHandle) -> None:
         """A page has retried a run whose model had failed."""

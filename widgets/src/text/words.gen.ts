@@ -84,7 +84,8 @@ export const SHARED = {
   },
   "ownTitles": [
     "The recording no longer fits",
-    "The answer was cut off"
+    "The answer was cut off",
+    "Your model object failed"
   ],
   "paused": {
     "repeats": "the agent repeats itself",
