@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import json
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -11,16 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.errors import ModelError
-from agent_kernel.models import answer_reading
+from agent_kernel.models import answer_reading, http
 from agent_kernel.models.answer_reading import MOST_PARTS
 from agent_kernel.models.base import ModelItem, ModelTurn, ToolCallDelta
 from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.testing import call, calls, requested
 from agent_kernel.testing.wire import responses
 from agent_kernel.testing.wire.reply import Reply
-from tests.core.models.model_apis import RESPONSES, WireApi, any_api, each_api, said
-from tests.core.models.model_fixtures import collect, connected, turn_of
+from tests.core.models.model_apis import RESPONSES, WireApi, each_api, said
+from tests.core.models.model_fixtures import connected, error_of, turn_of
 
 TURN = calls(
     call("run_python", call_id="call_1", code="print('naïve 🐧')\n"),
@@ -72,15 +70,9 @@ def test_the_reason_why_an_answer_ended_is_kept(api: WireApi, finish: str) -> No
 
 
 @each_api
-def test_arguments_keep_big_integers(api: WireApi) -> None:
-    big = 2**70 + 1
-    (one,) = read_turn(api, api.body(call("f", n=big))).tool_calls
-    assert json.loads(one.arguments) == {"n": big}
-
-
-@each_api
-def test_malformed_arguments_of_a_finished_turn_reach_the_loop_as_they_are(api: WireApi) -> None:
-    turn = ModelTurn("", tool_calls=(requested("f", '{"n": 1', call_id="c"),))
+@pytest.mark.parametrize("raw", [f'{{"n": {2**70 + 1}}}', '{"n": 1'], ids=["a big integer", "no JSON"])
+def test_arguments_of_a_finished_turn_reach_the_loop_as_they_are(api: WireApi, raw: str) -> None:
+    turn = ModelTurn("", tool_calls=(requested("f", raw, call_id="c"),))
     assert read_turn(api, api.body(turn)).tool_calls == turn.tool_calls
 
 
@@ -149,89 +141,71 @@ def test_a_response_that_failed_is_an_error() -> None:
     assert (fault.status, fault.code, fault.detail) == (500, "server_error", "Sorry")
 
 
-@each_api
-@pytest.mark.parametrize("body", [b"data: {nonsense\n\n", b"data: 17\n\n", b"data: \xff\xfe\n\n"])
-def test_garbage_in_the_stream_is_an_error(api: WireApi, body: bytes) -> None:
-    assert fault_of(api, body).retry
+NO_ANSWERS = {
+    b"data: {nonsense\n\n": {"retry": True},
+    b"data: 17\n\n": {"retry": True},
+    b"data: \xff\xfe\n\n": {"retry": True},
+    b"\n<!doctype html><title>Sign in</title>": {"kind": "address"},
+    b'{"status": "ok"}': {"kind": "address"},
+    b"": {"detail": "the server sent no answer"},
+    b"\n\n: keep-alive\n\n": {"detail": "the server sent no answer"},
+    b"data: [DONE]\n\n": {"detail": "the server sent no answer"},
+}
 
 
 @each_api
-def test_a_web_page_means_a_wrong_address(api: WireApi) -> None:
-    assert fault_of(api, b"\n<!doctype html><title>Sign in</title>").kind == "address"
-    assert fault_of(api, b'{"status": "ok"}').kind == "address"
+@pytest.mark.parametrize(("body", "fields"), NO_ANSWERS.items(), ids=map(repr, NO_ANSWERS))
+def test_what_is_no_answer_is_a_fault(api: WireApi, body: bytes, fields: dict[str, Any]) -> None:
+    fault = fault_of(api, body)
+    assert {name: getattr(fault, name) for name in fields} == fields
 
 
-@each_api
-@pytest.mark.parametrize("body", [b"", b"\n\n: keep-alive\n\n", b"data: [DONE]\n\n"])
-def test_an_empty_answer_is_an_error(api: WireApi, body: bytes) -> None:
-    assert fault_of(api, body).detail == "the server sent no answer"
-
-
-@any_api
 @pytest.mark.parametrize(("packing", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-async def test_a_packed_answer_is_not_asked_for_and_yet_read(
-    api: WireApi, packing: str, pack: Callable[[bytes], bytes]
-) -> None:
-    reply = Reply(body=pack(api.body(TURN)), headers={"Content-Encoding": packing}, split_every=7)
-    async with connected(reply, api=api) as (server, model):
+async def test_a_packed_answer_is_not_asked_for_and_yet_read(packing: str, pack: Callable[[bytes], bytes]) -> None:
+    reply = Reply(body=pack(RESPONSES.body(TURN)), headers={"Content-Encoding": packing}, split_every=7)
+    async with connected(reply, api=RESPONSES) as (server, model):
         assert said(await turn_of(model)) == TURN
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
-@any_api
-@pytest.mark.parametrize(
-    ("packing", "tries", "says"),
-    [("br", 1, "packed as 'br', which was not asked for"), ("gzip", 4, "incorrect header check")],
-)
-async def test_a_packed_answer_that_can_not_be_read_is_an_error(
-    api: WireApi, packing: str, tries: int, says: str
-) -> None:
-    reply = Reply(body=b"odd", headers={"Content-Encoding": packing})
-    async with connected(*[reply] * tries, api=api) as (_, model):
-        with pytest.raises(ModelError, match=says):
-            await collect(model)
-
-
 ENDLESS = b"data: " + b"a" * 1_000_000
+GZIP = {"Content-Encoding": "gzip"}
 
 
-@any_api
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "says"),
     [
-        Reply(body=(b": " + b"a" * 1_000_000 + b"\n\n") * 160),
-        Reply(body=ENDLESS * 160),
-        Reply(body=ENDLESS * 2, status=401),
-        Reply(body=gzip.compress(ENDLESS * 40), headers={"Content-Encoding": "gzip"}),
-        Reply(body=gzip.compress(ENDLESS * 2), headers={"Content-Encoding": "gzip"}, status=401),
+        (Reply(body=b"odd", headers={"Content-Encoding": "br"}), "packed as 'br', which was not asked for"),
+        (Reply(body=b"odd", headers=GZIP, times=4), "incorrect header check"),
+        (Reply(body=(b": " + b"a" * 1_000_000 + b"\n\n") * 10), "single piece of more than"),
+        (Reply(body=ENDLESS * 10), "single piece of more than"),
+        (Reply(body=ENDLESS * 2, status=401), "longer than"),
+        (Reply(body=gzip.compress(ENDLESS * 10), headers=GZIP), "single piece of more than"),
+        (Reply(body=gzip.compress(ENDLESS * 2), headers=GZIP, status=401), "longer than"),
     ],
 )
-async def test_an_answer_or_a_refusal_without_end_is_ended(api: WireApi, reply: Reply) -> None:
-    async with connected(reply, api=api) as (_, model):
-        with pytest.raises(ModelError, match=r"does not end|single piece of more than|longer than"):
-            await collect(model)
+async def test_an_answer_that_can_not_be_unpacked_or_does_not_end_is_ended(reply: Reply, says: str) -> None:
+    assert says in str(await error_of(reply))
 
 
-@pytest.fixture
-def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The doubles take long for millions of characters."""
-    monkeypatch.setattr(answer_reading, "MOST_CHARACTERS", 100_000)
+async def test_small_pieces_without_end_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MOST_BYTES", 10_000)
+    assert "its answer does not end" in str(await error_of(Reply(body=RESPONSES.saying(*"a" * 200)), api=RESPONSES))
 
 
 @each_api
-@pytest.mark.parametrize("pieces", [["a" * 30_000] * 5, ["a" * 1_000] * 101])
-def test_a_text_without_end_is_ended(api: WireApi, pieces: list[str], smaller: None) -> None:
-    assert "characters" in fault_of(api, api.saying(*pieces)).detail
-
-
-@each_api
-def test_arguments_without_end_are_ended(api: WireApi, smaller: None) -> None:
-    assert "characters" in fault_of(api, api.body(calls(call("f", code="x" * 100_001)))).detail
+def test_texts_and_arguments_without_end_are_ended(api: WireApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_reading, "MOST_CHARACTERS", 100_000)  # the doubles take long for millions
+    for body in (
+        api.saying(*["a" * 30_000] * 5),
+        api.saying(*["a" * 1_000] * 101),
+        api.body(calls(call("f", code="x" * 100_001))),
+    ):
+        assert "characters" in fault_of(api, body).detail
 
 
 @each_api
 def test_more_calls_than_anybody_looks_at_are_ended(api: WireApi) -> None:
-    many = calls(*(call("f", call_id=f"c{number}") for number in range(MOST_PARTS + 1)))
-    assert "parts" in fault_of(api, api.body(many)).detail
-    fewer = calls(*(call("f", call_id=f"c{number}") for number in range(300)))
-    assert len(read_turn(api, api.body(fewer)).tool_calls) == 300
+    many = [call("f", call_id=f"c{number}") for number in range(MOST_PARTS + 1)]
+    assert "parts" in fault_of(api, api.body(calls(*many))).detail
+    assert len(read_turn(api, api.body(calls(*many[:300]))).tool_calls) == 300
