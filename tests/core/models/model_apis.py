@@ -261,6 +261,3 @@ BY_NAME = {api.name: api for api in APIS}
 
 each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 """Runs a test with each API as `api`."""
-
-any_api = pytest.mark.parametrize("api", [RESPONSES], ids=lambda api: api.name)
-"""As `each_api`, for what is the same in every API: runs a test once."""

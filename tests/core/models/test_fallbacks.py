@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelRefused
 from agent_kernel.models.api import Amendment
-from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TextDelta, facts_of
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, facts_of
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.endpoints import configured
-from agent_kernel.models.fallbacks import APIS, other_api, refuses_tools
+from agent_kernel.models.fallbacks import other_api
 from agent_kernel.models.http import MOST_AMENDMENTS, HttpModel
 from agent_kernel.models.known import Capabilities
 from agent_kernel.models.length import TooLong, too_long
@@ -21,7 +22,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
-from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure, json_reply
 from tests.core.models.model_apis import BY_NAME
 from tests.core.models.model_fixtures import collect, connected, error_of, model_at, turn_of
@@ -29,8 +30,7 @@ from tests.core.models.test_faults import NGINX
 from tests.core.models.test_images import DATA, REF, URL
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-MESSAGES = ({"role": "user", "content": "Hi"},)
-REQUEST = ModelRequest(messages=MESSAGES, tools=(TOOL,))
+REQUEST = ModelRequest(messages=({"role": "user", "content": "Hi"},), tools=(TOOL,))
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 USE_RESPONSES = (
     "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. "
@@ -43,22 +43,11 @@ LITELLM = (
 
 
 def refusal(message: str, status: int = 400, **fields: Any) -> Reply:
-    body = json.dumps({"error": {"message": message, "type": "invalid_request_error", **fields}}).encode()
-    return Reply(body=body, status=status, content_type="application/json")
+    return json_reply({"error": {"message": message, "type": "invalid_request_error", **fields}}, status=status)
 
 
-async def items_of(
-    *script: Scripted, request: ModelRequest = REQUEST, turns: int = 1, api: ApiName = "chat", names: Sequence[str] = ()
-) -> tuple[list[Any], FakeOpenAI]:
-    items: list[Any] = []
-    async with FakeOpenAI(script, pages={"/v1/models": {"data": [{"id": name} for name in names]}}) as server:
-        model = model_at(server.url, api=BY_NAME[api])
-        try:
-            for _ in range(turns):
-                items += await collect(model, request)
-        finally:
-            await model.aclose()
-    return items, server
+def notices(items: Sequence[ModelItem]) -> list[str]:
+    return [item.content for item in items if isinstance(item, Notice)]
 
 
 def fault(message: str, status: int | None = 400, code: str = "") -> Fault:
@@ -107,20 +96,15 @@ def test_an_error_that_names_the_other_api_is_understood(said: Fault, api: ApiNa
         "tools param requires --jinja flag",
     ],
 )
-async def test_a_model_that_knows_no_tools_answers_without_them_and_the_run_says_so(message: str) -> None:
-    assert refuses_tools(fault(message))
-    items, server = await items_of(
-        refusal(message, 404),
-        say("Hi"),
-        say("Hi again"),
-        turns=2,
-        names=["fake", "qwen3", "gemma3", "llama3.1"],
-    )
-    notices = [item.content for item in items if isinstance(item, Notice)]
-    assert len(notices) == 2
-    assert notices[0] == notices[1]
-    assert notices[0].startswith("fake takes no tools (")
-    assert notices[0].endswith("so it answers without them. With tools there: qwen3, llama3.1.")
+async def test_a_model_that_knows_no_tools_answers_without_them_and_each_run_says_so(message: str) -> None:
+    pages: dict[str, Page] = {"/v1/models": {"data": [{"id": one} for one in ("fake", "qwen3", "gemma3", "llama3.1")]}}
+    async with FakeOpenAI([refusal(message, 404), say("Hi"), say("Hi again")], pages=pages) as server:
+        model = model_at(server.url)
+        for _ in range(2):
+            [notice] = notices(await collect(model, REQUEST))
+            assert notice.startswith("fake takes no tools (")
+            assert notice.endswith("so it answers without them. With tools there: qwen3, llama3.1.")
+        await model.aclose()
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
 
 
@@ -129,10 +113,9 @@ async def test_a_model_that_is_configured_without_tools_is_never_asked_with_them
         resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url, "tools": False})])
         model = resolver.resolve("m")
         assert not model.facts.tools
-        notice, *_ = await collect(model, REQUEST)
+        [notice] = notices(await collect(model, REQUEST))
         await resolver.aclose()
-    assert isinstance(notice, Notice)
-    assert notice.content.startswith("m takes no tools (so it is configured), so it answers without them.")
+    assert notice.startswith("m takes no tools (so it is configured), so it answers without them.")
     assert "tools" not in server.requests[0].body
 
 
@@ -152,11 +135,11 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 async def test_a_service_that_has_the_other_api_only_is_asked_there_after_one_refusal(
     api: ApiName, said: Reply, paths: list[str], noted: str, log: pytest.LogCaptureFixture
 ) -> None:
-    items, server = await items_of(said, say("Hi"), say("Hi"), turns=2, api=api)
+    async with connected(said, say("Hi"), say("Hi"), api=BY_NAME[api]) as (server, model):
+        items = [*await collect(model, REQUEST), *await collect(model, REQUEST)]
     assert [request.path for request in server.requests] == paths
-    assert items[-1].content == "Hi"
-    assert not any(isinstance(item, Notice) for item in items)
-    (record,) = log.records
+    assert notices(items) == []
+    [record] = log.records
     other = "responses" if api == "chat" else "chat"
     said_to_be = record.getMessage().replace('"', "'")
     assert f"in the API '{other}' from now on, not in '{api}': it said {noted}" in said_to_be
@@ -166,34 +149,45 @@ async def test_where_the_other_api_is_not_there_either_the_first_words_count_and
     log: pytest.LogCaptureFixture,
 ) -> None:
     first = refusal("The API deployment for this resource does not exist.", 404, code="DeploymentNotFound")
-    async with FakeOpenAI([first, failure(404, "Resource not found"), say("Hi")]) as server:
-        model = model_at(server.url, api=BY_NAME["responses"])
-        with pytest.raises(ModelRefused) as caught:
+    script = (first, failure(404, "Resource not found"), say("Hi"))
+    async with connected(*script, api=BY_NAME["responses"]) as (server, model):
+        with pytest.raises(
+            ModelRefused, match=r"\(404\): The API deployment for this resource does not exist\."
+        ) as caught:
             await collect(model, REQUEST)
         await collect(model, REQUEST)
-        await model.aclose()
-    assert "(404): The API deployment for this resource does not exist." in str(caught.value)
     assert "does not know the model" not in str(caught.value)
-    assert "Resource not found" not in str(caught.value)
     assert [request.path for request in server.requests] == [RESPONSES, CHAT, RESPONSES]
     assert len(log.records) == 1
 
 
+LEFT_OUT = "fake does not take the effort 'high'; it was left out."
+LEFT_TO_IT = "fake does not take the effort 'high'; it was left to the model."
+UNSUPPORTED = "Unsupported value: 'reasoning.effort' does not support 'high' with this model."
+
+
 @pytest.mark.parametrize(
-    "said",
+    ("api", "said", "notice"),
     [
-        refusal("Unrecognized request argument supplied: reasoning_effort", param=None),
-        refusal("Unsupported value", param="reasoning_effort"),
-        refusal('"llama3.2" does not support thinking'),
+        ("chat", refusal("Unrecognized request argument supplied: reasoning_effort", param=None), LEFT_OUT),
+        ("chat", refusal("Unsupported value", param="reasoning_effort"), LEFT_OUT),
+        ("chat", refusal('"llama3.2" does not support thinking'), LEFT_OUT),
+        ("responses", refusal(UNSUPPORTED, param="reasoning.effort", code="unsupported_value"), LEFT_TO_IT),
+        (
+            "messages",
+            refusal("This model does not support the effort parameter."),
+            "fake has no setting for effort, so it was asked without.",
+        ),
     ],
 )
-async def test_an_effort_that_the_model_does_not_have_is_left_out(said: Reply) -> None:
-    request = ModelRequest(messages=MESSAGES, effort="high")
-    items, server = await items_of(said, say("Hi"), say("Hi"), request=request, turns=2)
-    assert [item.content for item in items if isinstance(item, Notice)] == [
-        "fake does not take the effort 'high'; it was left out."
-    ]
-    assert ["reasoning_effort" in request.body for request in server.requests] == [True, False, False]
+async def test_an_effort_that_the_model_does_not_have_is_left_out_and_that_is_said_once(
+    api: ApiName, said: Reply, notice: str
+) -> None:
+    request = replace(REQUEST, effort="high")
+    async with connected(said, say("1"), say("2"), api=BY_NAME[api]) as (server, model):
+        assert notices(await collect(model, request)) == [notice]
+        assert notices(await collect(model, request)) == []
+    assert ['"high"' in json.dumps(one.body) for one in server.requests] == [True, False, False]
 
 
 async def test_a_request_that_is_asked_otherwise_is_asked_at_once_and_retried_as_often_as_another() -> None:
@@ -206,11 +200,7 @@ async def test_a_request_that_is_asked_otherwise_is_asked_at_once_and_retried_as
 
 
 async def test_other_ways_of_asking_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stubborn(ChatApi):
-        def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-            return Amendment(request)
-
-    monkeypatch.setitem(APIS, "chat", Stubborn)
+    monkeypatch.setattr(ChatApi, "amended", lambda _, request, __: Amendment(request))
     async with connected(*[refusal("No.")] * (MOST_AMENDMENTS + 1)) as (_, model):
         with pytest.raises(ModelRefused, match="No"):
             await collect(model, REQUEST)
@@ -233,8 +223,8 @@ async def test_a_model_that_takes_no_images_is_told_of_them_in_words_from_then_o
     async with connected(*script, capabilities=Capabilities(images=True)) as (server, model):
         assert model.facts.images
         items = await collect(model, SEEN)
-    assert isinstance(items[0], Notice)
-    assert items[0].content.startswith(f"fake takes no images ({server.url} said: {words.rstrip('.')})")
+    [notice] = notices(items)
+    assert notice.startswith(f"fake takes no images ({server.url} said: {words.rstrip('.')})")
     assert items[-1] == say("No.")
     first, second = (request.body["messages"][0]["content"] for request in server.requests)
     assert first[1] == URL
@@ -279,23 +269,24 @@ def test_other_refusals_are_not_taken_for_one(said: str) -> None:
 async def test_a_user_is_told_what_to_do_and_nothing_is_tried_again() -> None:
     clock = VirtualClock()
     body = {"error": {"code": 400, "message": "too big", "type": "exceed_context_size_error", "n_ctx": 4096}}
-    reply = Reply(json.dumps(body).encode(), status=500, content_type="application/json")
-    error = await error_of(reply, clock=clock)
+    error = await error_of(json_reply(body, status=500), clock=clock)
     assert isinstance(error, ContextExceeded)
     assert isinstance(error, ModelRefused)
     assert clock.slept == []
-    assert "is too long for" in str(error)
-    assert "--tools" in str(error)
-    assert "%agent new" in str(error)
+    for words in ("is too long for", "--tools", "%agent new"):
+        assert words in str(error)
 
 
 def too_long_for(limit: int, size: int = 0) -> Reply:
     return failure(400, f"prompt is too long: {size or limit + 1} tokens > {limit} maximum")
 
 
-async def ask(model: HttpModel) -> None:
-    with pytest.raises(ContextExceeded):
+async def limit_after(model: HttpModel) -> int | None:
+    """The limit that is known after one more request, however it ends."""
+    with suppress(ContextExceeded):
         await turn_of(model)
+    assert model.facts.context_is_learned is (model.facts.context_tokens is not None)
+    return model.facts.context_tokens
 
 
 async def test_the_limit_that_a_service_names_is_remembered_until_it_accepts_a_longer_request() -> None:
@@ -303,23 +294,11 @@ async def test_the_limit_that_a_service_names_is_remembered_until_it_accepts_a_l
         too_long_for(8_192, 9_000),
         say("1", usage=(8_192, 1)),
         say("2", usage=(8_193, 1)),
-        too_long_for(8_192),
+        too_long_for(8_192),  # below what it has accepted
         too_long_for(9_000),
     )
     async with connected(*script) as (_, model):
-        assert model.facts.context_tokens is None
-        with pytest.raises(ContextExceeded) as raised:
-            await turn_of(model)
-        assert (raised.value.size, raised.value.limit) == (9_000, 8_192)
-        assert (model.facts.context_tokens, model.facts.context_is_learned) == (8_192, True)
-        await turn_of(model)
-        assert model.facts.context_tokens == 8_192
-        await turn_of(model)
-        assert model.facts == replace(model.facts, context_tokens=None, context_is_learned=False)
-        await ask(model)  # below what it has accepted
-        assert model.facts.context_tokens is None
-        await ask(model)
-        assert model.facts.context_tokens == 9_000
+        assert [await limit_after(model) for _ in script] == [8_192, 8_192, None, None, 9_000]
 
 
 PAGES = {
@@ -338,8 +317,7 @@ async def test_nothing_is_learned_from_a_page_or_of_bytes(page: str) -> None:
     async with connected(PAGES[page], say("Hi"), clock=clock) as (_, model):
         with pytest.raises(ContextExceeded) as raised:
             await turn_of(model)
-        assert (raised.value.size, raised.value.limit) == (None, None)
-        assert model.facts.context_tokens is None
+        assert (raised.value.size, raised.value.limit, model.facts.context_tokens) == (None, None, None)
         assert (await turn_of(model)).content == "Hi"
     assert clock.slept == []
 
@@ -348,16 +326,14 @@ async def test_what_is_learned_is_of_one_model_at_one_endpoint_and_listed() -> N
     async with FakeOpenAI([too_long_for(8_192)]) as one, FakeOpenAI() as other:
         endpoints = [configured(name, {"base_url": at.url}) for name, at in (("one", one), ("two", other))]
         resolver = ModelResolver(endpoints=endpoints, environ={"OPENAI_BASE_URL": one.url})
-        first = resolver.resolve("one/unlisted")
         with pytest.raises(ContextExceeded):
-            await collect(first)
+            await collect(resolver.resolve("one/unlisted"))
         names = ("openai/unlisted", "one/fake", "two/unlisted")
         assert [facts_of(resolver.resolve(name)).context_tokens for name in names] == [8_192, None, None]
-        views = {view.name: view.models for view in (await resolver.listed()).endpoints}
+        views = [model for view in (await resolver.listed()).endpoints for model in view.models]
         await resolver.aclose()
-    learned = {name: [model.context_is_learned for model in models] for name, models in views.items()}
-    assert learned == {"one": [False, True], "openai": [False, True], "two": [False]}
-    assert (views["one"][1].name, views["one"][1].context_tokens) == ("one/unlisted", 8_192)
+    learned = {model.name: model.context_tokens for model in views if model.context_is_learned}
+    assert learned == {"one/unlisted": 8_192, "unlisted": 8_192}
 
 
 def pictures(*sizes: int) -> ModelRequest:
@@ -387,10 +363,9 @@ async def test_a_body_that_is_too_large_goes_again_without_its_older_pictures_an
     async with connected(*[up_to(1_500)] * (len(left_out) + 2)) as (server, model):
         items = await collect(model, pictures(*sizes))
         again = await collect(model, pictures(*sizes))  # what was refused is not sent again
-    assert [item.content for item in items if isinstance(item, Notice)] == [
+    assert notices(items) == [
         f"Left out {what}: {server.url} takes no request of that size (it said: 413 Request Entity Too Large: "
         "nginx/1.22.1)."
         for what in left_out
     ]
-    assert items[-1] == say("I see.")
-    assert {type(item) for item in again} == {TextDelta, ModelTurn}
+    assert (items[-1], notices(again)) == (say("I see."), [])

@@ -1,6 +1,5 @@
 """The Responses API: what is asked, what goes back to the provider, and what only its servers do."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall
+from agent_kernel.models.http import HttpModel
 from agent_kernel.models.provider_items import OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import call, say
-from agent_kernel.testing.wire.reply import Reply, event_stream
+from agent_kernel.testing.wire.reply import Reply, event_stream, json_reply
 from agent_kernel.testing.wire.responses import (
     Event,
     events_of,
@@ -81,15 +81,7 @@ async def test_the_request_stores_nothing_and_asks_for_encrypted_reasoning() -> 
         "prompt_cache_key": "conv_1",
         "instructions": "Be brief.",
         "input": [{"type": "message", "role": "user", "content": "How many penguins are there?"}],
-        "tools": [
-            {
-                "type": "function",
-                "name": "f",
-                "description": "Does f.",
-                "parameters": {"type": "object"},
-                "strict": False,
-            }
-        ],
+        "tools": [{"type": "function", **TOOL["function"], "strict": False}],
     }
     assert not server.requests[1].body.keys() & {"tools", "instructions", "prompt_cache_key"}
 
@@ -214,89 +206,52 @@ def test_a_call_that_the_server_gave_up_is_no_call() -> None:
         turn_from(message("Hi"), given_up, finish="length")
 
 
-def refusal(message_: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:
-    error = {"message": message_, "type": "invalid_request_error", "param": param, "code": code}
-    return Reply(json.dumps({"error": error}).encode(), status=status, content_type="application/json")
+def refusal(words: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:
+    error = {"message": words, "type": "invalid_request_error", "param": param, "code": code}
+    return json_reply({"error": error}, status=status)
 
 
-async def test_a_model_that_does_not_reason_is_asked_without_reasoning_from_then_on() -> None:
-    unknown = "Unsupported parameter: 'reasoning.summary' is not supported with this model."
-    script = (
-        refusal("Encrypted content is not supported with this model.", param="include"),
-        refusal(unknown, param="reasoning.summary", code="unsupported_parameter"),
-    )
-    async with connected(*script, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
-        assert [item for item in await collect(model) if isinstance(item, Notice)] == []
-        await turn_of(model)
-    assert len(server.requests) == 4
-    for request in server.requests[2:]:
-        assert not request.body.keys() & {"include", "reasoning"}
-
-
-async def test_an_effort_that_a_model_does_not_take_is_left_out_and_said() -> None:
-    unsupported = "Unsupported value: 'reasoning.effort' does not support 'low' with this model."
-    reply = refusal(unsupported, param="reasoning.effort", code="unsupported_value")
-    low, high = replace(REQUEST, effort="low"), replace(REQUEST, effort="high")
-    async with connected(reply, say("Hi"), say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
-        notices = [item.content for item in await collect(model, low) if isinstance(item, Notice)]
-        await turn_of(model, high)
-        await turn_of(model, low)
-    assert notices == ["fake does not take the effort 'low'; it was left to the model."]
-    assert [request.body["reasoning"].get("effort") for request in server.requests] == ["low", None, "high", None]
+REASONING_UNKNOWN = "Unsupported parameter: 'reasoning.summary' is not supported with this model."
+EXTRA = "[{'type': 'extra_forbidden', 'loc': ('body', 'prompt_cache_key'), 'msg': 'Extra inputs'}]"
+CACHE_KEY_UNKNOWN = "Unknown parameter: 'prompt_cache_key'."
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("said", "field"),
     [
-        refusal(
-            "[{'type': 'extra_forbidden', 'loc': ('body', 'prompt_cache_key'), 'msg': 'Extra inputs'}]", status=422
-        ),
-        refusal("Unknown parameter: 'prompt_cache_key'.", param="prompt_cache_key", code="unknown_parameter"),
+        (refusal("Encrypted content is not supported with this model.", param="include"), "include"),
+        (refusal(REASONING_UNKNOWN, param="reasoning.summary", code="unsupported_parameter"), "reasoning"),
+        (refusal(EXTRA, status=422), "prompt_cache_key"),
+        (refusal(CACHE_KEY_UNKNOWN, param="prompt_cache_key", code="unknown_parameter"), "prompt_cache_key"),
     ],
 )
-async def test_a_field_that_a_server_does_not_know_is_left_out(reply: Reply) -> None:
+async def test_a_field_that_a_server_or_a_model_does_not_know_is_left_out_from_then_on(said: Reply, field: str) -> None:
     request = replace(REQUEST, cache_key="conv_1")
-    async with connected(reply, say("Hi"), api=RESPONSES) as (server, model):
-        await turn_of(model, request)
-    assert ["prompt_cache_key" in one.body for one in server.requests] == [True, False]
+    async with connected(said, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
+        items = [*await collect(model, request), *await collect(model, request)]
+    assert not any(isinstance(item, Notice) for item in items)
+    assert [field in one.body for one in server.requests] == [True, False, False]
 
 
-def thought(number: int) -> ModelTurn:
-    items = [
-        reasoning(f"Thought {number}.", item_id=f"rs_{number:08d}"),
-        function_call(RequestedCall(f"c{number}", "f", "{}"), 0),
-    ]
-    return turn_from(*items)
-
-
-async def history(model: Any, *turns: ModelTurn) -> ModelRequest:
-    """A conversation in which the model itself said these turns."""
+def history(model: HttpModel, *numbers: int) -> ModelRequest:
+    """A conversation in which the model itself thought before each call."""
     messages: list[Any] = list(REQUEST.messages)
-    for turn in turns:
-        own = replace(
-            turn, provider=ProviderItems("responses", f"{model.client.endpoint.where} fake", turn.provider.items)
-        )
-        messages += [wire(own), *answers(turn)]
+    for number in numbers:
+        thought = reasoning(f"Thought {number}.", item_id=f"rs_{number:08d}")
+        turn = turn_from(thought, function_call(RequestedCall(f"c{number}", "f", "{}"), 0))
+        assert turn.provider is not None
+        own = replace(turn.provider, origin=f"{model.client.endpoint.where} fake")
+        messages += [wire(replace(turn, provider=own)), *answers(turn)]
     return ModelRequest(messages)
-
-
-def thoughts_in(request: Any) -> list[str]:
-    return [item["id"] for item in request.body["input"] if item["type"] == "reasoning"]
 
 
 @pytest.mark.parametrize(
     ("reply", "left"),
     [
-        (
-            refusal("The encrypted content gAAA...c90= could not be verified.", code="invalid_encrypted_content"),
-            [],
-        ),
+        (refusal("The encrypted content gAAA...c90= could not be verified.", code="invalid_encrypted_content"), []),
         (refusal("Item with id 'rs_00000001' not found. Items are not persisted when `store` is set to false."), [2]),
         (
-            refusal(
-                "Item 'rs_00000002' of type 'reasoning' was provided without its required following item.",
-                param="input",
-            ),
+            refusal("Item 'rs_00000002' of type 'reasoning' was provided without its required item.", param="input"),
             [1],
         ),
         (refusal("Item with id 'rs_00000001' not found.", status=404), [2]),
@@ -307,16 +262,11 @@ async def test_reasoning_that_the_server_no_longer_accepts_is_left_out_with_its_
     reply: Reply, left: list[int]
 ) -> None:
     async with connected(reply, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
-        request = await history(model, thought(1), thought(2))
-        items = await collect(model, request)
-        again = await collect(model, request)
-    notices = [item.content for item in items if isinstance(item, Notice)]
-    assert notices == [
-        "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
-    ]
-    assert not any(isinstance(item, Notice) for item in again)
-    first, *later = server.requests
-    assert thoughts_in(first) == ["rs_00000001", "rs_00000002"]
-    for one in later:
-        assert thoughts_in(one) == [f"rs_{number:08d}" for number in left]
-        assert [item["call_id"] for item in one.body["input"] if item["type"] == "function_call"] == ["c1", "c2"]
+        request = history(model, 1, 2)
+        notices = [[one.content for one in await collect(model, request) if isinstance(one, Notice)] for _ in range(2)]
+    words = "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
+    assert notices == [[words], []]
+    for one, thoughts in zip(server.requests, ([1, 2], left, left), strict=True):
+        kept = [item for item in one.body["input"] if item["type"] in ("reasoning", "function_call")]
+        assert [item["id"] for item in kept if item["type"] == "reasoning"] == [f"rs_{n:08d}" for n in thoughts]
+        assert [item["call_id"] for item in kept if item["type"] == "function_call"] == ["c1", "c2"]
