@@ -30,10 +30,8 @@ def read(body: bytes) -> list[ModelItem]:
     return test_answer.read(CHAT, body)
 
 
-def turn_from(*chunks: Chunk, **options: Any) -> ModelTurn:
-    turn = read(event_stream(chunks, **options))[-1]
-    assert isinstance(turn, ModelTurn)
-    return turn
+def turn_from(*chunks: Chunk, **options: Any) -> Any:
+    return read(event_stream(chunks, **options))[-1]
 
 
 def calls_from(*pieces: Any, finish: str | None = "tool_calls") -> tuple[RequestedCall, ...]:
@@ -72,45 +70,36 @@ def test_finish_reasons_of_all_servers_are_understood(sent: str, kept: str) -> N
     assert turn_from(delta(content="Hi"), delta(sent)).finish_reason == kept
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_is_kept_apart_under_either_name(field: str) -> None:
-    turn = turn_from(delta(**{field: "Hm"}), delta(content="Yes"), delta("stop"))
-    assert (turn.reasoning, turn.content) == ("Hm", "Yes")
-
-
 def test_content_as_a_list_of_parts_is_text_and_thinking() -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
     turn = turn_from(delta(content=[thinking, {"type": "text", "text": "Yes"}]), delta("stop"))
     assert (turn.reasoning, turn.content) == ("Hm", "Yes")
 
 
+MALFORMED = "MALFORMED_FUNCTION_CALL"
+
+
 @pytest.mark.parametrize(
-    ("sent", "failure"),
+    ("reason", "native", "failure"),
     [
-        ({"finish_reason": "content_filter"}, filtered()),
-        ({"finish_reason": "content_filter: SAFETY"}, filtered("content_filter: SAFETY")),
-        ({"finish_reason": "SAFETY"}, filtered("SAFETY")),
-        (
-            {"finish_reason": "content_filter", "native_finish_reason": "PROHIBITED_CONTENT"},
-            filtered("PROHIBITED_CONTENT"),
-        ),
-        ({"finish_reason": "sensitive"}, filtered("sensitive")),
-        (
-            {"finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"},
-            malformed_call("function_call_filter: MALFORMED_FUNCTION_CALL"),
-        ),
-        (
-            {"finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"},
-            malformed_call("MALFORMED_FUNCTION_CALL"),
-        ),
+        ("content_filter", None, filtered()),
+        ("content_filter: SAFETY", None, filtered("content_filter: SAFETY")),
+        ("SAFETY", None, filtered("SAFETY")),
+        ("content_filter", "PROHIBITED_CONTENT", filtered("PROHIBITED_CONTENT")),
+        ("sensitive", None, filtered("sensitive")),
+        (f"function_call_filter: {MALFORMED}", None, malformed_call(f"function_call_filter: {MALFORMED}")),
+        ("error", MALFORMED, malformed_call(MALFORMED)),
     ],
 )
-def test_an_answer_that_its_service_withholds_is_none_though_it_has_words(sent: Chunk, failure: str) -> None:
-    end = delta()
-    assert turn_from(delta(content="Hi"), end | {"choices": [end["choices"][0] | sent]}).failure == failure
+def test_an_answer_that_its_service_withholds_is_none_though_it_has_words(
+    reason: str, native: str | None, failure: str
+) -> None:
+    end = delta(reason)
+    end["choices"][0]["native_finish_reason"] = native
+    assert turn_from(delta(content="Hi"), end).failure == failure
 
 
-def piece(name: str, arguments: str, index: int | None = None, call_id: str = "") -> dict[str, Any]:
+def piece(name: str, arguments: Any, index: int | None = None, call_id: str = "") -> dict[str, Any]:
     place = {} if index is None else {"index": index}
     return place | ({"id": call_id} if call_id else {}) | {"function": {"name": name, "arguments": arguments}}
 
@@ -192,23 +181,24 @@ def test_reasoning_details_go_back_as_one_list(sent: list[Any], kept: list[Any] 
 
 
 @pytest.mark.parametrize(
-    ("deltas", "kept"),
+    ("deltas", "reasoning", "kept"),
     [
-        ([{"reasoning_content": "Hm"}, {"reasoning_content": "m"}], {"reasoning_content": "Hmm"}),
-        ([{"reasoning_content": ""}], {"reasoning_content": ""}),
-        ([{"reasoning_content": None}, {"reasoning": None}], {}),
-        ([{"reasoning": "Hm"}], {"reasoning": "Hm"}),
-        ([{"reasoning": ""}], {}),
-        ([{"reasoning": "Hm", "reasoning_content": "Hm"}], {"reasoning_content": "Hm"}),
-        ([{"reasoning": "Hm", "reasoning_details": [text("Hm")]}], {"reasoning_details": [text("Hm")]}),
-        ([{"reasoning_content": 5}, {"reasoning_content": ["Hm"]}, {"reasoning": {"text": "Hm"}}], {}),
-        ([{"reasoning_content": "x" * 3_000}] * 1_500, {"reasoning_content": "x" * 4_500_000}),
+        ([{"reasoning_content": "Hm"}, {"reasoning_content": "m"}], "Hmm", {"reasoning_content": "Hmm"}),
+        ([{"reasoning_content": ""}], "", {"reasoning_content": ""}),
+        ([{"reasoning_content": None}, {"reasoning": None}], "", {}),
+        ([{"reasoning": "Hm"}], "Hm", {"reasoning": "Hm"}),
+        ([{"reasoning": ""}], "", {}),
+        ([{"reasoning": "Hm", "reasoning_content": "Hm"}], "Hm", {"reasoning_content": "Hm"}),
+        ([{"reasoning": "Hm", "reasoning_details": [text("Hm")]}], "Hm", {"reasoning_details": [text("Hm")]}),
+        ([{"reasoning_content": 5}, {"reasoning_content": ["Hm"]}, {"reasoning": {"text": "Hm"}}], "HmHm", {}),
+        ([{"reasoning_content": "x" * 3_000}] * 1_500, "x" * 4_500_000, {"reasoning_content": "x" * 4_500_000}),
     ],
 )
-def test_the_reasonings_text_goes_back_under_the_name_under_which_it_came(
-    deltas: list[dict[str, Any]], kept: dict[str, Any]
+def test_reasoning_is_kept_apart_and_goes_back_under_the_name_under_which_it_came(
+    deltas: list[dict[str, Any]], reasoning: str, kept: dict[str, Any]
 ) -> None:
-    assert fields_of(turn_from(*(delta(**one) for one in deltas), delta(content="Yes"), delta("stop"))) == kept
+    turn = turn_from(*(delta(**one) for one in deltas), delta(content="Yes"), delta("stop"))
+    assert (turn.content, turn.reasoning, fields_of(turn)) == ("Yes", reasoning, kept)
 
 
 # Arguments and calls that were sent more than once.
@@ -230,41 +220,26 @@ AGAIN = '{"s":"\\u00f6","n":1}'
         ['{"n"', '{"n": 1, ', WHOLE],
     ],
 )
-def test_arguments_that_were_sent_again_are_one_call(pieces: list[Any]) -> None:
-    begun = {"index": 0, "id": "c", "function": {"name": "f", "arguments": pieces[0]}}
-    repeated = [[{**begun, "function": {"name": "f", "arguments": piece}}] for piece in pieces[1:]]
-    bare = [[{"index": 0, "function": {"arguments": piece}}] for piece in pieces[1:]]
-    for later in (bare, repeated):
-        [got] = calls_from([begun], *later)
-        assert json.loads(got.arguments) == json.loads(WHOLE)
+@pytest.mark.parametrize("again", ["f", ""])
+def test_arguments_that_were_sent_again_are_one_call(pieces: list[Any], again: str) -> None:
+    first, *later = pieces
+    [got] = calls_from([piece("f", first, 0, "c")], *([piece(again, one, 0, again and "c")] for one in later))
+    assert json.loads(got.arguments) == json.loads(WHOLE)
 
 
 @pytest.mark.parametrize(
     "pieces", [[WHOLE, '{"n": 2}'], ['{"n": 1}', '{"n": true}'], ["{}", '{"n": 1}'], [WHOLE, '{"n"'], [WHOLE, "5"]]
 )
 def test_different_objects_for_one_call_stay_as_they_came(pieces: list[str]) -> None:
-    [got] = calls_from(*([{"index": 0, "id": "c", "function": {"name": "f", "arguments": one}}] for one in pieces))
+    [got] = calls_from(*([piece("f", one, 0, "c")] for one in pieces))
     assert got.arguments == "".join(pieces)
 
 
-@pytest.mark.parametrize(
-    ("second", "arguments"),
-    [
-        (WHOLE, [WHOLE]),
-        (AGAIN, [WHOLE]),
-        ("", [WHOLE]),
-        ('{"n": 2}', [WHOLE, '{"n": 2}']),
-    ],
-)
+@pytest.mark.parametrize(("second", "arguments"), [(WHOLE, []), (AGAIN, []), ("", []), ('{"n": 2}', ['{"n": 2}'])])
 def test_one_id_at_two_indexes_is_one_call_if_the_arguments_are_the_same(second: str, arguments: list[str]) -> None:
-    pieces = [
-        {"index": index, "id": name, "function": {"name": "f", "arguments": given}}
-        for index, (name, given) in enumerate([("a", WHOLE), ("a", second), ("b", "{}")])
-    ]
-    items = read(event_stream([*(delta(tool_calls=[piece]) for piece in pieces), delta("tool_calls")]))
-    turn = items[-1]
-    assert isinstance(turn, ModelTurn)
-    assert [one.arguments for one in turn.tool_calls] == [arguments[0], "{}", *arguments[1:]]
+    pieces = [piece("f", WHOLE, 0, "a"), piece("f", second, 1, "a"), piece("f", "{}", 2, "b")]
+    items = read(event_stream([*(delta(tool_calls=[one]) for one in pieces), delta("tool_calls")]))
+    assert [one.arguments for one in items[-1].tool_calls] == [WHOLE, "{}", *arguments]
     begun = [(item.index, item.id) for item in items if isinstance(item, ToolCallDelta)]
     assert begun == [(0, "a"), (1, "b")]  # no card for what may be the same call
 
@@ -279,10 +254,6 @@ REFUSED_IDS = [
     "Value 'a:b' at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: Member must "
     "satisfy regular expression pattern: [a-zA-Z0-9_-]+",
 ]
-
-
-def chat() -> ChatApi:
-    return ChatApi("fake", "http://here")
 
 
 def sent_by(api: ChatApi, *messages: WireMessage) -> list[WireMessage]:
@@ -300,7 +271,7 @@ def answered(*ids: str) -> list[WireMessage]:
 
 @pytest.mark.parametrize("said", REFUSED_IDS)
 def test_ids_are_short_from_then_on_where_the_service_says_so(said: str) -> None:
-    api = chat()
+    api = ChatApi("fake", "http://here")
     odd = ["toolu_01A", "functions.f:0", "x" * 70, "a", "AbCd12345"]
     messages = [asked(*odd), *answered(*odd)]
     assert [call["id"] for call in sent_by(api, *messages)[0]["tool_calls"]] == odd
@@ -317,7 +288,7 @@ def test_ids_are_short_from_then_on_where_the_service_says_so(said: str) -> None
 
 
 def test_a_service_may_change_its_mind_about_what_it_wants_back() -> None:
-    api = chat()
+    api = ChatApi("fake", "http://here")
     thought = ProviderItems("chat", api.origin, (OpaqueItem({"reasoning_content": "Hm"}),))
     messages = [asked("a") | {"provider": thought.to_wire()}, asked("b")]
     unknown = status_fault(400, {"message": "Unknown parameter", "param": "messages[0].reasoning_content"})
@@ -330,7 +301,7 @@ def test_a_service_may_change_its_mind_about_what_it_wants_back() -> None:
 @pytest.mark.parametrize("blank", ["", " \n\t", "\u00a0"])
 def test_nothing_empty_is_sent(blank: str) -> None:
     got = sent_by(
-        chat(),
+        ChatApi("fake", "http://here"),
         {"role": "system", "content": blank},
         {"role": "user", "content": "Hi"},
         asked("a", text=blank),

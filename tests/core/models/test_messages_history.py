@@ -37,49 +37,42 @@ def result(call_id: str, text: str = "done", **fields: Any) -> WireMessage:
     return {"role": "tool", "tool_call_id": call_id, "content": text, **fields}
 
 
-def body_of(
-    *messages: WireMessage, images: dict[str, str] | None = None, tools: tuple[Any, ...] = ()
-) -> dict[str, Any]:
+def body_of(*messages: WireMessage, **options: Any) -> dict[str, Any]:
     """The request, which the service takes."""
-    body = API.body(ModelRequest(messages, tools, images=images or {}))
-    sent: dict[str, Any] = json.loads(json.dumps(body))
+    sent: dict[str, Any] = json.loads(json.dumps(API.body(ModelRequest(messages, **options))))
     check_request(sent, {"anthropic-version": "now"})
     check_messages_request(sent)
     return sent
 
 
+def bare(value: Any) -> Any:
+    """Without the marks for the cache."""
+    if isinstance(value, dict):
+        return {name: bare(inner) for name, inner in value.items() if name != "cache_control"}
+    return [bare(inner) for inner in value] if isinstance(value, list) else value
+
+
 def said(*messages: WireMessage, **options: Any) -> list[Any]:
-    """Who says what, without the marks for the cache."""
-    body = body_of(*messages, **options)
-    for message in body["messages"]:
-        for block in message["content"]:
-            block.pop("cache_control", None)
-    return [(message["role"], message["content"]) for message in body["messages"]]
+    return [(one["role"], one["content"]) for one in bare(body_of(*messages, **options))["messages"]]
 
 
 def words(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
+def use(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "look", "input": {"a": 1}}
+
+
+def told(call_id: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, **fields}
+
+
 def test_results_of_one_step_are_one_message_and_stand_before_what_the_user_says() -> None:
     got = said(user("Hi"), asked("a", "b", text="Let me look."), result("a", "1"), result("b", "2"), user("Go on"))
     assert got[1:] == [
-        (
-            "assistant",
-            [
-                words("Let me look."),
-                {"type": "tool_use", "id": "a", "name": "look", "input": {"a": 1}},
-                {"type": "tool_use", "id": "b", "name": "look", "input": {"a": 1}},
-            ],
-        ),
-        (
-            "user",
-            [
-                {"type": "tool_result", "tool_use_id": "a", "content": "1"},
-                {"type": "tool_result", "tool_use_id": "b", "content": "2"},
-                words("Go on"),
-            ],
-        ),
+        ("assistant", [words("Let me look."), use("a"), use("b")]),
+        ("user", [told("a", "1"), told("b", "2"), words("Go on")]),
     ]
 
 
@@ -100,11 +93,7 @@ def test_a_result_says_that_its_call_failed(text: str, failed: bool) -> None:
 
 def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() -> None:
     got = said(user("Hi"), asked("a", "b"), result("b"), result("c"), user("And now?"))
-    assert got[-1][1] == [
-        {"type": "tool_result", "tool_use_id": "a", "content": NO_RESULT, "is_error": True},
-        {"type": "tool_result", "tool_use_id": "b", "content": "done"},
-        words("And now?"),
-    ]
+    assert got[-1][1] == [told("a", NO_RESULT, is_error=True), told("b", "done"), words("And now?")]
 
 
 def test_ids_of_other_services_are_made_such_that_the_service_takes_them() -> None:
@@ -117,30 +106,26 @@ def test_ids_of_other_services_are_made_such_that_the_service_takes_them() -> No
     assert [block.get("content", "") for block in got[2][1]] == odd
 
 
-def test_thinking_goes_back_unchanged_in_its_place_and_only_where_it_was_made() -> None:
-    items = (OpaqueItem(THOUGHT), TextItem(4), CallItem(0), TextItem(4), CallItem(1))
-    for origin, first in ((ORIGIN, "thinking"), ("http://elsewhere claude", "text")):
-        made = ProviderItems("messages", origin, items)
-        got = said(user("Hi"), asked("a", "b", text="One.Two.", provider=made), result("a"), result("b"))
-        assert got[1][1][0]["type"] == first
-        if first == "thinking":
-            assert got[1][1][0] == THOUGHT
-            assert [block["type"] for block in got[1][1][1:]] == ["text", "tool_use", "text", "tool_use"]
-        else:
-            assert [block["type"] for block in got[1][1]] == ["text", "tool_use", "tool_use"]
+@pytest.mark.parametrize(
+    ("origin", "sent"),
+    [
+        (ORIGIN, [THOUGHT, words("One."), use("a"), words("Two."), use("b")]),
+        ("http://elsewhere claude", [words("One.Two."), use("a"), use("b")]),
+    ],
+)
+def test_thinking_goes_back_unchanged_in_its_place_and_only_where_it_was_made(origin: str, sent: list[Any]) -> None:
+    made = ProviderItems("messages", origin, (OpaqueItem(THOUGHT), TextItem(4), CallItem(0), TextItem(4), CallItem(1)))
+    got = said(user("Hi"), asked("a", "b", text="One.Two.", provider=made), result("a"), result("b"))
+    assert got[1] == ("assistant", sent)
 
 
 def test_pictures_stand_in_the_result_of_their_call_and_before_the_prompt() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     gone = words("[A picture of 3 x 2 pixels is not attached here. You can't see it.]")
-    got = said(
-        user("What is it?", images=[PIXEL]),
-        asked("a"),
-        result("a", "A plot", images=[PIXEL, GONE]),
-        images={"d1": "AAAA"},
-    )
+    shown = result("a", "A plot", images=[PIXEL, GONE])
+    got = said(user("What is it?", images=[PIXEL]), asked("a"), shown, images={"d1": "AAAA"})
     assert got[0][1] == [image, words("What is it?")]
-    assert got[2][1] == [{"type": "tool_result", "tool_use_id": "a", "content": [words("A plot"), image, gone]}]
+    assert got[2][1] == [told("a", [words("A plot"), image, gone])]
 
 
 def test_a_conversation_with_calls_names_their_tools_where_none_are_offered() -> None:
@@ -148,12 +133,6 @@ def test_a_conversation_with_calls_names_their_tools_where_none_are_offered() ->
     assert body["tools"] == [{"name": "look", "input_schema": {"type": "object"}}]
     assert body["tool_choice"] == {"type": "none"}
     assert "tools" not in body_of(user("Hi"))
-
-
-def bare(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: bare(inner) for name, inner in value.items() if name != "cache_control"}
-    return [bare(inner) for inner in value] if isinstance(value, list) else value
 
 
 def flat(body: dict[str, Any]) -> list[tuple[str, str, bool]]:
