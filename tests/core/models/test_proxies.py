@@ -104,70 +104,38 @@ async def test_a_proxy_that_lets_nobody_through_is_not_the_network(
 
 
 async def test_a_proxy_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[asyncio.StreamWriter] = []
-    async with await asyncio.start_server(lambda _, writer: asked.append(writer), "127.0.0.1", 0) as server:
+    silent: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(lambda _, writer: silent.append(writer), "127.0.0.1", 0) as server:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         model = model_at("https://models.example.org/v1", idle_seconds=0.2)
         with pytest.raises(ModelUnavailable):
             await turn_of(model)
-        await model.client.aclose()
-        for writer in asked:
+        await model.aclose()
+        for writer in silent:
             writer.close()
-            await writer.wait_closed()
-    assert asked
-
-
-async def test_no_proxy_names_an_address_of_ipv6_without_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "localhost,::1")
-    model = model_at("http://[::1]:11434/v1")
-    await model.client.open()
-    assert model.client.proxy == ""
-    await model.client.aclose()
-
-
-async def test_an_error_of_the_services_own_is_not_blamed_on_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = b'{"error": {"message": "No such key.", "code": "invalid_api_key"}}'
-    async with serving(lambda _: http("401 Unauthorized", body, "application/json")) as (port, _):
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
-        said = await refused("http://models.example.org/v1")
-    assert "refused the API key (401): No such key." in said
-    assert "proxy" not in said
+    assert silent
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (f"socks5://ada:{PASSWORD}@127.0.0.1:1080", "ALL_PROXY must name an HTTP proxy, such as http://"),
-        (f"socks4://ada:{PASSWORD}@h:1", "ALL_PROXY must name an HTTP proxy, such as http://"),
-        (f"http://ada:{PASSWORD}@h:{PASSWORD}", "ALL_PROXY must name an HTTP proxy, such as http://"),
-    ],
+    "value", [f"socks5://ada:{PASSWORD}@127.0.0.1:1080", f"socks4://ada:{PASSWORD}@h:1", f"http://ada@h:{PASSWORD}"]
 )
-async def test_a_proxy_that_can_not_be_used_is_said_in_one_line(
-    value: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_proxy_that_can_not_be_used_is_said_in_one_line(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", value)
-    assert said in await refused("http://localhost:11434/v1", ConfigurationError)
+    said = await refused("http://localhost:11434/v1", ConfigurationError)
+    assert "ALL_PROXY must name an HTTP proxy, such as http://" in said
 
 
 class Authority:
     """A certificate that signs itself, for 127.0.0.1, and a server that shows it."""
 
-    def __init__(self, folder: Path, *, days: int = 1) -> None:
+    def __init__(self, folder: Path) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"An authority of our {folder.name}")])
-        now = datetime.now(UTC)
+        now, day = datetime.now(UTC), timedelta(days=1)
+        here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
         certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=9))
-            .not_valid_after(now + timedelta(days=days))
-            .add_extension(
-                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-            )
+            x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+            .add_extension(here, critical=False)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, SHA256())
@@ -190,14 +158,9 @@ async def test_a_certificate_that_is_not_trusted_is_said_at_once_with_the_settin
 ) -> None:
     clock = VirtualClock()
     async with Authority(tmp_path).serving() as (port, asked):
-        with pytest.raises(ModelRefused) as caught:
+        with pytest.raises(ModelRefused, match=r"is not trusted here: self-signed .* set SSL_CERT_FILE to the file"):
             await ask(f"https://127.0.0.1:{port}/v1", clock)
     assert (clock.slept, asked) == ([], [])
-    assert str(caught.value) == (
-        f"The certificate of https://127.0.0.1:{port}/v1 is not trusted here: self-signed certificate. If it is signed "
-        "by an authority of your own, as behind a company's proxy, set SSL_CERT_FILE to the file of that authority's "
-        "certificates where Jupyter is started."
-    )
 
 
 @pytest.mark.parametrize("setting", CERTIFICATE_SETTINGS)
@@ -210,23 +173,14 @@ async def test_an_authority_of_ones_own_is_trusted_by_the_variable_of_any_client
         assert await ask(f"https://127.0.0.1:{port}/v1") == "Hi"
 
 
-async def test_a_certificate_that_has_expired_is_no_matter_of_trust(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    authority = Authority(tmp_path, days=-1)
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-    async with authority.serving() as (port, _):
-        said = await refused(f"https://127.0.0.1:{port}/v1", ModelRefused)
-    assert said.endswith("is not trusted here: certificate has expired. OPENAI_BASE_URL sets the address.")
-
-
-@pytest.mark.parametrize("setting", CERTIFICATE_SETTINGS[:1])
 @pytest.mark.parametrize(("name", "wrong"), [("gone.pem", "is not there"), ("empty.pem", "holds no certificates")])
 async def test_a_file_of_certificates_that_is_none_is_said_in_one_line(
-    setting: str, name: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty.pem").touch()
-    monkeypatch.setenv(setting, str(tmp_path / name))
-    said = await refused("https://localhost:11434/v1", ConfigurationError)
     path = str(tmp_path / name)
-    assert said == f"{setting} names {path!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
+    monkeypatch.setenv("SSL_CERT_FILE", path)
+    said = await refused("https://localhost:11434/v1", ConfigurationError)
+    assert (
+        said == f"SSL_CERT_FILE names {path!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
+    )

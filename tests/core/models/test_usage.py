@@ -100,40 +100,38 @@ def costing(api: WireApi, turn: ModelTurn, cost: Any) -> Events:
 
 
 @each_api
-async def test_a_cost_in_an_answer_is_read(api: WireApi) -> None:
-    async with connected(Reply(body=api.event_stream(costing(api, TURN, 0.25))), api=api) as (_, model):
-        assert not model.facts.reports_cost
-        assert (await turn_of(model)).usage == replace(TURN.usage, cost=Decimal("0.25"))
-        assert model.facts.reports_cost
-
-
-@each_api
-async def test_litellms_header_is_read(api: WireApi) -> None:
-    answer = replace(api.plain(TURN), headers={"x-litellm-response-cost": "0.25"})
-    async with connected(answer, api=api) as (_, model):
-        assert (await turn_of(model)).usage == replace(TURN.usage, cost=Decimal("0.25"))
+async def test_a_cost_in_an_answer_or_in_litellms_header_is_read(api: WireApi) -> None:
+    for answer in (
+        Reply(body=api.event_stream(costing(api, TURN, 0.25))),
+        replace(api.plain(TURN), headers={"x-litellm-response-cost": "0.25"}),
+    ):
+        async with connected(answer, api=api) as (_, model):
+            assert not model.facts.reports_cost
+            assert (await turn_of(model)).usage == replace(TURN.usage, cost=Decimal("0.25"))
+            assert model.facts.reports_cost
 
 
 async def test_a_budget_in_dollars_holds_by_what_a_proxy_says_that_it_costs(stages: Stages) -> None:
-    def turn(said: ModelTurn, cost: Any) -> Reply:
-        return Reply(body=CHAT.event_stream(costing(CHAT, replace(said, usage=TokenUsage(9, 2)), cost)))
-
-    looks = call("look")
-    script = [turn(say("Hi."), 0.25), turn(looks, 0.5), turn(looks, 0.75), turn(looks, -0.01)]
-    async with connected(*script) as (service, model):
+    said = [(say("Hi."), 0.25), (call("look"), 0.5), (call("look"), 0.75), (call("look"), -0.01)]
+    turns = [costing(CHAT, replace(turn, usage=TokenUsage(9, 2)), cost) for turn, cost in said]
+    async with connected(*(Reply(body=CHAT.event_stream(turn)) for turn in turns)) as (service, model):
         stage = await stages(model)
-        first = await stage.start("Hello.", budget=BudgetLimits(usd=1))  # nobody knows yet what it will say
-        pause = await until_paused(stage)
-        assert (service.requests, run_view(stage).paused.unpriced) == ([], True)
+
+        async def paused(requests: int) -> tuple[str, float | None, bool]:
+            await stage.until(lambda: len(service.requests) == requests)
+            pause = await until_paused(stage)
+            return pause, run_view(stage).usage.cost, run_view(stage).paused.unpriced
+
+        first = await stage.start("Hello.", budget=BudgetLimits(usd=1))
+        pause, _, unpriced = await paused(0)
+        assert unpriced, "nobody knows yet what it will say"
         await stage.conversation.raise_budget(first.run_id, pause, BudgetLimits(), without_usd=True)
         assert (await first.wait()).run.usage.cost == 0.25
         second = await stage.start("Look.", budget=BudgetLimits(usd=1))
-        await until_paused(stage)
-        assert (run_view(stage).usage.cost, run_view(stage).paused.unpriced) == (1.25, False)
-        assert len(service.requests) == 3
-        await stage.conversation.raise_budget(second.run_id, run_view(stage).paused.pause_id, BudgetLimits(usd=1))
-        await stage.until(lambda: len(service.requests) == 4)
-        await until_paused(stage)  # a cost below zero is none, and can't be checked
-        assert (run_view(stage).usage.cost, run_view(stage).paused.unpriced) == (1.25, True)
+        pause, *told = await paused(3)
+        assert told == [1.25, False]
+        await stage.conversation.raise_budget(second.run_id, pause, BudgetLimits(usd=1))
+        _, *told = await paused(4)
+        assert told == [1.25, True], "a cost below zero is none, and can't be checked"
         await stage.conversation.cancel_run(second.run_id)
         assert (await second.wait()).run.usage.cost_is_partial
