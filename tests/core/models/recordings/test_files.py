@@ -1,6 +1,5 @@
 """Recordings as files: readable in a diff, written by several at once, and faults with file, line and remedy."""
 
-import asyncio
 import json
 import os
 import resource
@@ -8,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from agent_kernel.errors import ConfigurationError, RecordingNotWritten
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import TurnsToRecord
-from agent_kernel.models.recordings.player import Finder, RecordedModel
+from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import ScriptedModel, call, say
@@ -33,10 +31,16 @@ OTHER = request(user("Thank you"), conversation="two")
 """What is asked in `whole`."""
 
 
+TURNS = (
+    (FIRST, call("run_python", code="df.n.sum()")),
+    (SECOND, say("It is 4.")),
+    (OTHER, say("Gladly.")),
+)
+
+
 @pytest.fixture
 async def whole(tmp_path: Path) -> Path:
-    code = call("run_python", code="df.n.sum()")
-    return await recorded(tmp_path / "a.jsonl", (FIRST, code), (SECOND, say("It is 4.")), (OTHER, say("Gladly.")))
+    return await recorded(tmp_path / "a.jsonl", *TURNS)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -58,10 +62,9 @@ def fault(path: Path) -> str:
 
 
 async def test_recording_the_same_again_changes_no_byte(whole: Path) -> None:
-    before = rows(whole)
-    code = call("run_python", code="df.n.sum()")
-    await recorded(whole, (FIRST, code), (SECOND, say("It is 4.")), (OTHER, say("Gladly.")))
-    assert rows(whole) == before
+    before = content(whole)
+    await recorded(whole, *TURNS)
+    assert content(whole) == before
 
 
 async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole: Path) -> None:
@@ -70,11 +73,10 @@ async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole
 
 
 async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> None:
-    model = ScriptedModel([say("It is four.")])
-    second = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
-    for asked in (FIRST, SECOND, OTHER):
-        await turn_of(second, asked)
-    model.assert_consumed()
+    with ScriptedModel([say("It is four.")]) as model:
+        second = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
+        for asked in (FIRST, SECOND, OTHER):
+            await turn_of(second, asked)
     assert answers(whole) == ["", "It is four.", "Gladly."]
 
 
@@ -130,35 +132,35 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     load(path)
 
 
-def test_a_recording_that_is_cut_off(whole: Path) -> None:
-    whole.write_bytes(content(whole)[:-30])
-    assert f"{whole}:5: the recording is cut off" in fault(whole)
-    assert "agent-kernel record NOTEBOOK" in fault(whole)
+BY_HAND = "version control"
+FAULTS = {
+    "a conflict": ('{"kind":"turn"', '<<<<<<< HEAD\n{"kind":"turn"', ":3: this line is not JSON", BY_HAND),
+    "an unknown kind": ('{"kind":"turn"', '{"kind":"spin"', ":3: not valid at", BY_HAND),
+    "a wrong value": ('"step":1', '"step":"last"', ":4: not valid at turn.step", BY_HAND),
+    "an unknown field": ('"step":1', '"step":1,"speed":1', ":4: not valid at turn.speed", BY_HAND),
+    "other settings": ('{"kind":"settings"', '{"kind":"other"', ":2: not valid at", BY_HAND),
+    "a newer version": (
+        '"version":2',
+        '"version":3',
+        ":1: this recording has version 3",
+        "pip install --upgrade . from a newer clone",
+    ),
+    "cut off": ('"Gladly."}}\n', "", ":5: the recording is cut off", "agent-kernel record NOTEBOOK"),
+}
 
 
-def test_a_newer_recording(whole: Path) -> None:
-    whole.write_text(whole.read_text().replace('"version":2', '"version":3'))
-    assert fault(whole).startswith(f"{whole}:1: this recording has version 3")
-    assert "pip install --upgrade . from a newer clone" in fault(whole)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ('{"kind":"turn"', '<<<<<<< HEAD\n{"kind":"turn"', ":3: this line is not JSON"),
-        ('{"kind":"turn"', '{"kind":"spin"', ":3: not valid at"),
-        ('"step":1', '"step":"last"', ":4: not valid at turn.step"),
-        ('"step":1', '"step":1,"speed":1', ":4: not valid at turn.speed"),
-        ('{"kind":"settings"', '{"kind":"other"', ":2: not valid at"),
-    ],
-)
-def test_a_recording_that_was_edited_by_hand(whole: Path, old: str, new: str, said: str) -> None:
-    whole.write_text(whole.read_text().replace(old, new, 1))
+@pytest.mark.parametrize(("old", "new", "said", "remedy"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_a_recording_is_said_with_file_line_and_remedy(
+    whole: Path, old: str, new: str, said: str, remedy: str
+) -> None:
+    text = whole.read_text()
+    assert old in text
+    whole.write_text(text.replace(old, new, 1))
     assert f"{whole}{said}" in fault(whole)
-    assert "version control" in fault(whole)
+    assert remedy in fault(whole)
 
 
-def test_a_recording_that_is_missing(tmp_path: Path) -> None:
+def test_a_recording_that_is_missing_is_said_with_what_makes_it(tmp_path: Path) -> None:
     assert "There is no recording" in fault(tmp_path / "none.jsonl")
     assert "--record none.jsonl" in fault(tmp_path / "none.jsonl")
 
@@ -269,21 +271,3 @@ def test_only_a_regular_file_is_a_recording(
     for use in (ModelResolver().resolve, lambda _: record(path, ScriptedModel([]))):
         with pytest.raises(ConfigurationError, match=r"can't be read: (Not a regular file|Is a directory)"):
             use("replay:a.jsonl")
-
-
-async def test_a_file_that_is_never_read_to_its_end_holds_up_only_whoever_waits_for_it(
-    whole: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a drive that is gone. The shared pool has six threads on two cores."""
-    gone = threading.Event()
-    model = ModelResolver().resolve(f"replay:{whole}")
-    monkeypatch.setattr(Finder, "find", lambda *_: gone.wait())
-    try:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            waiting = [group.create_task(turn_of(model, FIRST)) for _ in range(8)]
-            assert await asyncio.to_thread(lambda: 4) == 4
-            for one in waiting:
-                one.cancel()
-    finally:
-        gone.set()
-    assert all(one.cancelled() for one in waiting)

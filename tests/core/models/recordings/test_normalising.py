@@ -69,13 +69,5 @@ def test_no_pattern_and_no_text_takes_long() -> None:
     """A recording may come from elsewhere, and results from anywhere."""
     pattern = own_pattern("#*" * 50 + "!")
     assert pattern.search("1a" * 10_000) is None
-    for text in (
-        "1." * 20_000,
-        "/a" * 20_000,
-        "%%agent " * 10_000,
-        "0x" * 20_000,
-        " " * 40_000,
-        "in 1" * 10_000,
-        "[0:00, 1" * 10_000,
-    ):
-        Normaliser(["*" * 200]).text(text)
+    for piece in ("1.", "/a", "%%agent ", "0x", "  ", "in 1", "[0:00, 1"):
+        Normaliser(["*" * 200]).text(piece * 20_000)

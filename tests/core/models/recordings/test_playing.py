@@ -3,7 +3,9 @@
 import base64
 import io
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw
@@ -31,12 +33,18 @@ from tests.core.models.recordings.questions import (
 SUM = "Sum the column n"
 
 
+SUMMED = "   n\na  1\nb  3\nsum 4"
+
+
+def summed(result: str = SUMMED, **more: Any) -> ModelRequest:
+    return request(user(SUM), *called("df.n.sum()", result), **more)
+
+
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
     """A run of two steps."""
     first = request(user(SUM))
-    second = request(user(SUM), *called("df.n.sum()", "   n\na  1\nb  3\nsum 4"))
-    return await recorded(tmp_path / "sum.jsonl", (first, call("run_python", code="df.n.sum()")), (second, say("4")))
+    return await recorded(tmp_path / "sum.jsonl", (first, call("run_python", code="df.n.sum()")), (summed(), say("4")))
 
 
 async def message(path: Path, asked: ModelRequest) -> str:
@@ -48,18 +56,28 @@ async def message(path: Path, asked: ModelRequest) -> str:
 async def test_what_was_recorded_is_answered_again(path: Path) -> None:
     turn = await replayed(path, request(user(SUM)))
     assert [(one.name, one.arguments) for one in turn.tool_calls] == [("run_python", '{"code": "df.n.sum()"}')]
-    again = await replayed(path, request(user(SUM), *called("df.n.sum()", "   n\na  1\nb  3\nsum 4")))
-    assert again.content == "4"
+    assert (await replayed(path, summed())).content == "4"
+
+
+CHANGED = "   n\na  9\nb  3\nsum 12"
 
 
 async def test_a_number_in_a_result_that_changed_stops_with_both_sides_file_line_and_remedy(path: Path) -> None:
-    said = await message(path, request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12")))
-    assert said.splitlines()[0].startswith(RECORDING_CHANGED)
-    assert f"{path}:4 (turn 2, step 1 of 'Sum the column n')" in said
+    said = await message(path, summed(CHANGED))
+    assert said.startswith(RECORDING_CHANGED)
     rows = [[side.strip() for side in line.split("|")] for line in said.splitlines() if "|" in line]
     assert rows == [["recorded", "now"], ["a  1", "a  9"], ["sum 4", "sum 12"]]
-    assert "agent-kernel record NOTEBOOK --turn 2" in said
-    assert "--on-change warn" in said
+    place = f"{path}:4 (turn 2, step 1 of 'Sum the column n')"
+    for words in (place, "agent-kernel record NOTEBOOK --turn 2", "--on-change warn"):
+        assert words in said
+
+
+async def test_with_warn_the_recorded_answer_is_given_with_a_notice(path: Path) -> None:
+    items = await collect(RecordedModel(load(path), name="x", on_change="warn"), summed(CHANGED))
+    [notice] = [item.content for item in items if isinstance(item, Notice)]
+    assert notice.startswith(RECORDING_CHANGED)
+    assert "sum 12" in notice
+    assert items[-1] == say("4")
 
 
 async def test_another_question_is_told_what_there_is(path: Path) -> None:
@@ -90,13 +108,9 @@ OTHER = {"type": "function", "function": {"name": "search", "description": "Sear
 async def test_tools_that_a_recording_never_calls_make_no_difference(
     path: Path, tmp_path: Path, tools: list[dict[str, object]]
 ) -> None:
-    second = [user(SUM), *called("df.n.sum()", "   n\na  1\nb  3\nsum 4")]
-    assert (await replayed(path, request(user(SUM), tools=tools))).tool_calls
-    assert (await replayed(path, request(*second, tools=tools))).content == "4"
-    first = request(user(SUM), tools=[*TOOLS, OTHER])
-    path = await recorded(tmp_path / "two.jsonl", (first, call("run_python", code="1")))
-    items = await collect(RecordedModel(load(path), name="x"), request(user(SUM), tools=tools))
-    assert not [item for item in items if isinstance(item, Notice)]
+    assert (await replayed(path, summed(tools=tools))).content == "4"
+    path = await recorded(tmp_path / "two.jsonl", (request(user(SUM), tools=[*TOOLS, OTHER]), say("4")))
+    assert (await replayed(path, request(user(SUM), tools=tools))).content == "4"
     said = await message(path, request(user("Sum the column m"), tools=tools))
     assert "In the prompt:" in said
     assert "the tools" not in said
@@ -106,12 +120,8 @@ async def test_tools_that_a_recording_never_calls_make_no_difference(
 async def test_a_tool_that_is_called_later_makes_a_difference_from_the_first_turn_on(
     tmp_path: Path, tools: list[dict[str, object]]
 ) -> None:
-    both = [*TOOLS, OTHER]
-    turns = (
-        (request(user(SUM), tools=both), call("run_python", code="1")),
-        (request(user("b"), tools=both), call("search")),
-    )
-    path = await recorded(tmp_path / "a.jsonl", *turns)
+    first, later = (request(user(prompt), tools=[*TOOLS, OTHER]) for prompt in (SUM, "b"))
+    path = await recorded(tmp_path / "a.jsonl", (first, call("run_python", code="1")), (later, call("search")))
     said = await message(path, request(user(SUM), tools=tools))
     assert "In the tools:" in said
     assert "Searches." in said or "search:" in said
@@ -120,28 +130,21 @@ async def test_a_tool_that_is_called_later_makes_a_difference_from_the_first_tur
 @pytest.mark.parametrize("name", ["shop__orders", "find_tools"])
 async def test_a_tool_of_a_server_that_came_late_is_there_from_the_first_turn_on(tmp_path: Path, name: str) -> None:
     late = [*TOOLS, OTHER | {"function": {**OTHER["function"], "name": name}}]
-    told, function = called("1", "1"), {"name": name, "arguments": "{}"}
-    asked = [
-        {"role": "assistant", "content": "", "tool_calls": [{"id": "s", "type": "function", "function": function}]},
-        {"role": "tool", "tool_call_id": "s", "content": "None"},
-    ]
-    path = await recorded(
-        tmp_path / "a.jsonl",
-        (request(user(SUM)), call("run_python", code="1")),
-        (request(user(SUM), *told, tools=late), call(name, call_id="s")),
-        (request(user(SUM), *told, *asked, tools=late), say("Done")),
-    )
+    asked, result = called("1", "None")
+    asked["tool_calls"][0]["function"] |= {"name": name}
+    second = request(user(SUM), *called("1", "1"), tools=late)
+    third = replace(second, messages=[*second.messages, asked, result])
+    turns = (request(user(SUM)), call("run_python", code="1")), (second, call(name, call_id="s")), (third, say("Done"))
+    path = await recorded(tmp_path / "a.jsonl", *turns)
     assert [one.name for one in RecordedModel(load(path), name="x").server_tools.declarations(())] == [name]
     assert (await replayed(path, request(user(SUM), tools=late))).tool_calls[0].name == "run_python"
-    assert (await replayed(path, request(user(SUM), *told, tools=late))).tool_calls[0].name == name
+    assert (await replayed(path, second)).tool_calls[0].name == name
 
 
 async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) -> None:
     def mentioned(columns: str, cell: str) -> WireMessage:
-        told = (
-            f"What the prompt mentions:\n@df is the variable df: DataFrame, columns: {columns}\n\n@[2] is [2]:\n{cell}"
-        )
-        return user("Sum @df", f"{context()}\n\n{told}")
+        told = f"@df is the variable df: DataFrame, columns: {columns}\n\n@[2] is [2]:\n{cell}"
+        return user("Sum @df", f"{context()}\n\nWhat the prompt mentions:\n{told}")
 
     path = await recorded(tmp_path / "sum.jsonl", (request(mentioned("n", "1 / 0")), say("4")))
     assert (await replayed(path, request(mentioned("n", "1 / 1")))).content == "4"
@@ -162,15 +165,6 @@ async def test_the_last_cells_and_the_place_of_the_notebook_make_no_difference(p
     assert (await replayed(path, request(user(SUM, told)))).tool_calls
 
 
-async def test_with_warn_the_recorded_answer_is_given_with_a_notice(path: Path) -> None:
-    asked = request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12"))
-    items = await collect(RecordedModel(load(path), name="x", on_change="warn"), asked)
-    (notice,) = [item.content for item in items if isinstance(item, Notice)]
-    assert notice.startswith(RECORDING_CHANGED)
-    assert "sum 12" in notice
-    assert items[-1] == say("4")
-
-
 async def test_a_prompt_that_occurs_twice_has_two_answers(tmp_path: Path) -> None:
     """In one conversation what was asked before tells them apart; in two, their order."""
     once, answered = user("Go on"), {"role": "assistant", "content": "one"}
@@ -181,62 +175,50 @@ async def test_a_prompt_that_occurs_twice_has_two_answers(tmp_path: Path) -> Non
     assert (await turn_of(player, asked[0])).content == "one"  # the cell is run again
 
 
-async def test_keys_are_not_written(tmp_path: Path) -> None:
-    path, key = tmp_path / "a.jsonl", "sk-abcdef0123456789abcdef"
-    other = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
-    model = record(path, ScriptedModel([call("run_python", code=f"key = '{key}'"), say(key)]), lambda: ["hush-hush-1"])
-    asked = [request(user(f"Use {key} and hush-hush-1")), request(user("b"), *called("x", f"{other} {key}"))]
-    for one in asked:
-        await turn_of(model, one)
+KEY = "sk-abcdef0123456789abcdef"
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "a word": {"code": f"key = '{KEY}'"},
+    "at the end of a text": {"code": "headers = {'Authorization': 'Bearer abcdef0123456'}"},
+    "a name": {"code": f'key = "{KEY}"\nprint(1)', "more": [{KEY: "é"}]},
+    "escaped": {"code": 'login(say "hush")'},
+}
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
+async def test_keys_are_not_written_and_arguments_without_them_are_still_arguments(
+    tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    path, other = tmp_path / "a.jsonl", "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    model = record(path, ScriptedModel([call("run_python", **arguments), say(KEY)]), lambda: ['say "hush"'])
+    asked = request(user(f"Use {KEY}"))
+    await turn_of(model, asked)
+    await turn_of(model, request(user('Now say "hush"'), *called("x", f"{other} {KEY}")))
     text = path.read_text()
-    assert not any(secret in text for secret in (key, other, "hush-hush"))
-    assert text.count("[API key]") >= 5
-    assert (await replayed(path, asked[1])).content == "[API key]"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"code": "headers = {'Authorization': 'Bearer abcdef123456'}"},
-        {"code": 'key = "sk-abcdef0123456789abcdef"\nprint(1)', "more": [{"sk-abcdef0123456789abcdef": "é"}]},
-        {"code": 'login(say "hush")'},
-    ],
-    ids=["at the end of a text", "a name", "escaped"],
-)
-async def test_arguments_without_their_keys_are_still_arguments(tmp_path: Path, arguments: dict[str, object]) -> None:
-    path = tmp_path / "a.jsonl"
-    model = record(path, ScriptedModel([call("run_python", **arguments)]), lambda: ['say "hush"'])
-    await turn_of(model, request(user(SUM)))
-    (played,) = (await replayed(path, request(user(SUM)))).tool_calls
+    assert not any(secret in text for secret in ("abcdef0123", other, "hush"))
+    assert '"content":"[API key]"' in text
+    [played] = (await replayed(path, asked)).tool_calls
     assert "[API key]" in json.loads(played.arguments)["code"]
-    text = path.read_text()
-    assert not any(secret in text for secret in ("abcdef0123", "abcdef123456", "hush"))
 
 
-def plot(peak: int, *, thick: int = 2) -> tuple[dict[str, object], str]:
-    image = Image.new("RGB", (640, 480), "white")
-    ImageDraw.Draw(image).line([(50, 400), (300, peak), (600, 400)], fill="blue", width=thick)
-    file = io.BytesIO()
+def shown(peak: int) -> ModelRequest:
+    """A request with a plot of this peak."""
+    image, file = Image.new("RGB", (640, 480), "white"), io.BytesIO()
+    ImageDraw.Draw(image).line([(50, 400), (300, peak), (600, 400)], fill="blue", width=2)
     image.save(file, "PNG")
     picture = plain_picture(file.getvalue())
-    ref = picture.ref
-    fields = {"digest": ref.digest, "media_type": ref.media_type, "width": ref.width, "height": ref.height}
-    return fields, base64.b64encode(picture.data).decode()
-
-
-def shown(fields: dict[str, object], data: str) -> ModelRequest:
     asked, result = called("plot()", "A plot.")
-    return request(user(SUM), asked, result | {IMAGES: [fields]}, images={str(fields["digest"]): data})
+    data = base64.b64encode(picture.data).decode()
+    return request(user(SUM), asked, result | {IMAGES: [asdict(picture.ref)]}, images={picture.ref.digest: data})
 
 
 async def test_images_are_files_beside_the_recording_and_compared_by_what_they_show(tmp_path: Path) -> None:
-    fields, data = plot(100)
-    path = await recorded(tmp_path / "plot.jsonl", (shown(fields, data), say("A peak.")))
-    assert [one.name for one in (tmp_path / "plot.images").iterdir()] == [f"{fields['digest']}.png"]
+    asked = shown(100)
+    path = await recorded(tmp_path / "plot.jsonl", (asked, say("A peak.")))
+    assert [one.stem for one in (tmp_path / "plot.images").iterdir()] == [*asked.images]
     assert RecordedModel(load(path), name="x").facts.images
-    assert (await replayed(path, shown(*plot(100)))).content == "A peak."
-    assert (await replayed(path, shown(*plot(101)))).content == "A peak."
-    said = await message(path, shown(*plot(200)))
+    assert (await replayed(path, asked)).content == "A peak."
+    assert (await replayed(path, shown(101))).content == "A peak."
+    said = await message(path, shown(200))
     assert "In an image of the result of run_python:" in said
     assert "plot.images/" in said
 
