@@ -20,13 +20,14 @@ from tests.cpu import bounded
 registry = ToolRegistry(BUILTIN_TOOLS)
 
 
-@pytest.mark.parametrize("raw", ["", "  ", "null", "{}", '"{}"', '""'])
-def test_no_arguments_may_be_written_in_several_ways(raw: str) -> None:
-    assert parse(raw) == {}
+IN_A_STRING = json.dumps(json.dumps({"code": "1"}))
 
 
-def test_json_in_a_json_string_is_read() -> None:
-    assert parse(json.dumps(json.dumps({"code": "1"}))) == {"code": "1"}
+@pytest.mark.parametrize(
+    ("raw", "read"), [*((raw, {}) for raw in ("", "  ", "null", "{}", '"{}"', '""')), (IN_A_STRING, {"code": "1"})]
+)
+def test_arguments_may_be_written_in_several_ways(raw: str, read: dict[str, Any]) -> None:
+    assert parse(raw) == read
 
 
 @pytest.mark.parametrize(
@@ -58,48 +59,27 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
         canonical({"a": "\ud83d"})
 
 
-def test_an_unknown_tool_is_answered_with_the_tools_on_offer() -> None:
-    with pytest.raises(InvalidArguments, match=r"no tool 'python'.*run_python, inspect_variables"):
-        registry.validate("python", "{}")
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "fault"),
     [
-        ("read_file", {}, "path is missing."),
-        ("read_file", {"path": 3}, "path must be string, not integer."),
-        ("read_file", {"path": "a", "line": 3}, "line: there is no such parameter."),
-        ("read_file", {"path": "a", "limit": 0}, "limit: 0 is less than the minimum of 1."),
-        ("inspect_variables", {"names": ["a", 4]}, "names.1 must be string, not integer."),
+        ("python", {}, r"no tool 'python'.*run_python, inspect_variables"),
+        ("read_file", {}, r"^path is missing\."),
+        ("read_file", {"path": 3}, r"^path must be string, not integer\."),
+        ("read_file", {"path": "a", "line": 3}, r"^line: there is no such parameter\."),
+        ("read_file", {"path": "a", "limit": 0}, r"^limit: 0 is less than the minimum of 1\."),
+        ("inspect_variables", {"names": ["a", 4]}, r"^names\.1 must be string, not integer\."),
     ],
 )
 def test_the_message_names_the_field_and_what_is_wrong(name: str, arguments: dict[str, Any], fault: str) -> None:
-    with pytest.raises(InvalidArguments) as caught:
+    with pytest.raises(InvalidArguments, match=fault):
         registry.validate(name, arguments)
-    assert str(caught.value).startswith(fault)
 
 
 def test_at_most_three_faults_are_told_and_the_message_is_bounded() -> None:
-    arguments = {"path": "a", "names": [{"x": "y" * 10_000}] * 5000}
-    with pytest.raises(InvalidArguments) as caught:
-        registry.validate("inspect_variables", arguments)
+    with pytest.raises(InvalidArguments, match="more") as caught:
+        registry.validate("inspect_variables", {"names": [{"x": "y" * 10_000}] * 5000})
     assert len(str(caught.value)) < 1000
     assert str(caught.value).count(" must be ") <= 3
-    assert "more" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("schema", "fault"),
-    [
-        ({"type": "array"}, "type object"),
-        ({"type": "object", "properties": {"a": {}}}, "'a' has no type"),
-        ({"type": "object", "properties": {"a": {"type": "text"}}}, "not a JSON Schema"),
-        ({"type": "object", "properties": {"a": {"$ref": "http://example.org/x"}}}, "within the schema"),
-    ],
-)
-def test_a_faulty_schema_is_refused_before_a_model_sees_it(schema: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ToolDeclarationError, match=fault):
-        ToolRegistry([ToolDeclaration("act", "Do it.", schema)]).openai_format()
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -107,30 +87,30 @@ def test_two_tools_of_one_name_are_refused() -> None:
         ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
 
 
-def test_reading_in_the_notebooks_folder_is_allowed_and_all_else_asks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "approval"),
+    [
+        *((path, "allow") for path in ("data/x.csv", ".", "{root}/data")),
+        *((path, "ask") for path in ("data/../../secret", "out/secret", "/etc/passwd", ".env", "plain.txt", "x\0y", 3)),
+    ],
+)
+def test_reading_in_the_notebooks_folder_is_allowed_and_elsewhere_asks(
+    tmp_path: Path, path: Any, approval: str
+) -> None:
     root = tmp_path / "work"
     (root / "data").mkdir(parents=True)
     (root / "out").symlink_to(tmp_path)
     (root / "plain.txt").symlink_to(root / ".env")
-    expected = {
-        "data/x.csv": "allow",
-        ".": "allow",
-        str(root / "data"): "allow",
-        "data/../../secret": "ask",
-        "out/secret": "ask",
-        "/etc/passwd": "ask",
-        ".env": "ask",
-        "plain.txt": "ask",
-        "x\0y": "ask",
-    }
-    for path, approval in expected.items():
-        assert builtin_verdict("read_file", {"path": path}, root).approval == approval, path
-    assert builtin_verdict("list_files", {}, root).approval == "allow"
-    assert builtin_verdict("read_file", {"path": 3}, root).approval == "ask"
-    for name in ("run_python", "run_shell", "write_file", "edit_file"):
-        assert builtin_verdict(name, {"path": "data/x.csv"}, root).approval == "ask"
-    for name in ("inspect_variables", "ask_user"):
-        assert builtin_verdict(name, {}, root).approval == "allow"
+    place = path.format(root=root) if isinstance(path, str) else path
+    assert builtin_verdict("read_file", {"path": place}, root).approval == approval
+
+
+def test_what_looks_is_allowed_and_what_acts_asks(tmp_path: Path) -> None:
+    def judged(*names: str) -> set[str]:
+        return {builtin_verdict(name, {"path": "x.csv"} if "file" in name else {}, tmp_path).approval for name in names}
+
+    assert judged("list_files", "inspect_variables", "ask_user") == {"allow"}
+    assert judged("run_python", "run_shell", "write_file", "edit_file") == {"ask"}
 
 
 def test_a_first_check_does_not_wait_for_a_grammar_that_only_iris_need() -> None:
@@ -185,52 +165,53 @@ def test_a_pattern_that_is_catastrophic_elsewhere_answers_at_once(pattern: str) 
     assert "does not match" in str(check(text(pattern=pattern), {"x": letter * 100_000 + "!"}))
 
 
-def test_names_of_parameters_are_matched_the_same_way() -> None:
-    name = "a" * 5_000 + "!"
-    by_pattern = {"patternProperties": {CATASTROPHIC: {"type": "integer"}}, "additionalProperties": False}
-    assert "no such parameter" in str(check(by_pattern, {name: 1}))
-    assert check(by_pattern, {"aaa": 1}) is None
-    assert "must be integer" in str(check(by_pattern, {"aaa": "one"}))
+BY_PATTERN = {"patternProperties": {CATASTROPHIC: {"type": "integer"}}, "additionalProperties": False}
+MAIL = r"^[^\s@]+@[^\s@]+\.[^\s@]+$"
+OWN = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+ITSELF = {**OWN, "properties": {"x": {"type": "string", "pattern": CATASTROPHIC}, "in": {"$ref": "#"}}}
+MULTIPLY: dict[str, Any] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+MULTIPLY["d40"] = {"type": "integer"}
 
 
-def test_patterns_mean_what_json_schema_says() -> None:
-    assert check(text(pattern="b.d"), {"x": "abcde"}) is None, "a pattern may be found anywhere"
-    assert "does not match" in str(check(text(pattern="^b"), {"x": "abc"}))
-    assert check({"properties": {"x": {"pattern": "^b", "type": ["string", "integer"]}}}, {"x": 1}) is None
-    mail = r"^[^\s@]+@[^\s@]+\.[^\s@]+$"
-    assert check(text(pattern=mail), {"x": "ada@example.org"}) is None
+@pytest.mark.parametrize(
+    ("schema", "arguments", "fault"),
+    [
+        (BY_PATTERN, {"a" * 5_000 + "!": 1}, "no such parameter"),
+        (BY_PATTERN, {"aaa": 1}, None),
+        (BY_PATTERN, {"aaa": "one"}, "must be integer"),
+        (text(pattern="b.d"), {"x": "abcde"}, None),  # it may be found anywhere
+        (text(pattern="^b"), {"x": "abc"}, "does not match"),
+        ({"properties": {"x": {"pattern": "^b", "type": ["string", "integer"]}}}, {"x": 1}, None),
+        (text(pattern=MAIL), {"x": "ada@example.org"}, None),
+        (ITSELF, {"in": {"in": {"x": "a" * 50_000 + "!"}}}, "does not match"),
+        ({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": MULTIPLY}, {"x": "no"}, "take too long to check"),
+        (text(format="date"), {"x": "tomorrow"}, "is not a 'date'"),
+        (text(format="uri"), {"x": "http://" + "%" * 100_000}, None),  # a note only
+    ],
+)
+def test_a_schema_means_what_json_schema_says_and_is_checked_in_time(
+    schema: dict[str, Any], arguments: dict[str, Any], fault: str | None
+) -> None:
+    found = check(schema, arguments)
+    assert found is None if fault is None else fault in str(found)
 
 
-@pytest.mark.parametrize("pattern", [r"^(?=.*a)b", r"(a)\1", "((a{500}){500}){500}", "(", r"(?<!x)y"])
-def test_a_pattern_that_has_no_such_bound_is_refused_before_the_tool_is_offered(pattern: str) -> None:
-    with pytest.raises(ToolDeclarationError, match=r"'t' can't be offered"):
-        offered(text(pattern=pattern))
-
-
-def test_a_part_of_a_schema_that_names_another_validator_is_refused() -> None:
-    own = {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "string", "pattern": CATASTROPHIC}
-    with pytest.raises(ToolDeclarationError, match=r"a \$schema of its own"):
-        offered({"properties": {"x": own}})
-
-
-def test_a_schema_that_names_itself_and_refers_to_itself_keeps_its_bound() -> None:
-    tree = {"type": "string", "pattern": CATASTROPHIC}
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "properties": {"x": tree, "in": {"$ref": "#"}},
-    }
-    assert "does not match" in str(check(schema, {"in": {"in": {"x": "a" * 50_000 + "!"}}}))
-
-
-def test_references_that_multiply_end_in_a_refusal() -> None:
-    definitions: dict[str, Any] = {
-        f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(40)
-    }
-    definitions["d40"] = {"type": "integer"}
-    schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
-    assert "take too long to check" in str(check(schema, {"x": "no"}))
-
-
-def test_formats_that_python_checks_are_checked_and_others_are_notes() -> None:
-    assert "is not a 'date'" in str(check(text(format="date"), {"x": "tomorrow"}))
-    assert check(text(format="uri"), {"x": "http://" + "%" * 100_000}) is None
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"type": "array"}, "type object"),
+        ({"properties": {"a": {}}}, "'a' has no type"),
+        ({"properties": {"a": {"type": "text"}}}, "not a JSON Schema"),
+        ({"properties": {"a": {"$ref": "http://example.org/x"}}}, "within the schema"),
+        ({"properties": {"x": {**OWN, "type": "string", "pattern": CATASTROPHIC}}}, r"a \$schema of its own"),
+        *(
+            (text(pattern=unbounded), "'t' can't be offered")
+            for unbounded in (r"^(?=.*a)b", r"(a)\1", "((a{500}){500}){500}", "(", r"(?<!x)y")
+        ),
+    ],
+)
+def test_a_schema_that_is_faulty_or_has_no_bound_is_refused_before_a_model_sees_it(
+    schema: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ToolDeclarationError, match=fault):
+        offered(schema)
