@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel import doctor
 from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
 from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.models.checkup import Finding
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import RuleView
 from agent_kernel.protocol.vocabulary import Approval, BudgetLimits, PolicyMode
@@ -35,11 +34,9 @@ def test_a_file_says_a_mode_rules_and_a_budget() -> None:
     limits = parsed(
         'policy = "plan"\nrules = ["deny run_shell", "ask *"]\n[budget]\ntool_calls = 50\nusd = 0.5\nseconds = 90\n'
     )
-    assert limits.mode == "plan"
+    assert (limits.mode, limits.notes, limits.closed) == ("plan", (), False)
     assert [rule.text for rule in limits.rules] == ["deny run_shell", "ask *"]
     assert limits.budget == BudgetLimits(tool_calls=50, usd=0.5, seconds=90)
-    assert limits.notes == ()
-    assert not limits.closed
     assert limits.words() == ".agent-kernel.toml: at most plan, 2 rules, 50 tool calls, 90 s, $0.50"
 
 
@@ -54,9 +51,7 @@ def test_what_would_loosen_is_left_out_and_said_and_the_rest_tightens(text: str,
     limits = parsed(text)
     assert note in limits.notes[0]
     assert limits.notes[0].endswith("a file can only tighten.")
-    assert [rule.text for rule in limits.rules] == ["deny run_shell"]
-    assert not limits.closed
-    assert limits.mode is None
+    assert ([rule.text for rule in limits.rules], limits.closed, limits.mode) == (["deny run_shell"], False, None)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +82,7 @@ def test_a_file_that_is_not_understood_closes(text: str) -> None:
     assert limits.closed
     assert limits.notes[-1].endswith("Until it is mended or removed nothing runs unasked.")
     assert len(limits.notes[-1]) < 600
-    assert limits.words() is not None
-    assert "nothing runs unasked" in str(limits.words())
+    assert "nothing runs unasked" in limits.words()
 
 
 def test_the_parents_up_to_the_servers_root_or_the_repository_tighten_too(tmp_path: Path) -> None:
@@ -119,21 +113,20 @@ def test_a_folder_that_is_reached_by_a_link_has_the_parents_of_both_places(tmp_p
     assert sorted(rule.text for rule in found.rules) == ["deny run_python", "deny run_shell"]
 
 
-@pytest.mark.parametrize("kind", ["link", "folder", "pipe", "large", "device"])
-def test_what_is_no_small_regular_file_closes_at_once(tmp_path: Path, kind: str) -> None:
-    place = tmp_path / FILE_NAME
-    match kind:
-        case "link":
-            (tmp_path / "other.toml").write_text("")
-            place.symlink_to("other.toml")
-        case "folder":
-            place.mkdir()
-        case "pipe":
-            os.mkfifo(place)
-        case "large":
-            place.write_text("#" * (64 * 1024 + 1))
-        case _:
-            place.symlink_to("/dev/zero")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda place: place.symlink_to("other.toml"),
+        Path.mkdir,
+        os.mkfifo,
+        lambda place: place.write_text("#" * (64 * 1024 + 1)),
+        lambda place: place.symlink_to("/dev/zero"),
+    ],
+    ids=["link", "folder", "pipe", "large", "device"],
+)
+def test_what_is_no_small_regular_file_closes_at_once(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    (tmp_path / "other.toml").write_text("")
+    make(tmp_path / FILE_NAME)
     found = read_limits(tmp_path)
     assert found.closed
     assert found.notes[0].startswith(FILE_NAME)
@@ -147,14 +140,11 @@ RULES = st.lists(
     max_size=3,
 )
 MODES: st.SearchStrategy[PolicyMode] = st.sampled_from(get_args(PolicyMode))
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | MODES | RULES | st.text(max_size=8)
-FILES = st.one_of(
-    st.binary(max_size=60),
-    st.dictionaries(st.sampled_from(["policy", "rules", "budget", "mode"]), VALUES, max_size=3).map(
-        lambda values: "\n".join(
-            f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None
-        ).encode("utf-8", "replace")
-    ),
+VALUES = st.booleans() | st.integers() | st.floats() | MODES | RULES | st.text(max_size=8)
+KEYS = st.sampled_from(["policy", "rules", "budget", "mode"])
+LINES = st.builds(lambda key, value: f"{key} = {json.dumps(value)}", KEYS, VALUES)
+FILES = st.binary(max_size=60) | st.lists(LINES, max_size=3, unique_by=lambda line: line.split()[0]).map("\n".join).map(
+    str.encode
 )
 CALLS = st.builds(
     JudgedCall,
@@ -162,9 +152,7 @@ CALLS = st.builds(
     st.sampled_from([{}, {"path": "data/x"}, {"path": "../x"}, {"command": "ls"}]),
     st.sampled_from(["d", "e"]),
     st.sampled_from(STRICT),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
+    *[st.booleans()] * 3,
 )
 
 
@@ -213,9 +201,8 @@ async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Sta
 
 async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("policy =")
-    stage = await stages(
-        [calls(call("look"), call("run_python", code="1")), say("done")], read_limits=lambda _: read_limits(tmp_path)
-    )
+    turns = [calls(call("look"), call("run_python", code="1")), say("done")]
+    stage = await stages(turns, read_limits=lambda _: read_limits(tmp_path))
     handle = await stage.start(policy="allow", rules=("allow *",))
     for request in await stage.requests(2):
         await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
@@ -258,24 +245,3 @@ async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp
 
 async def _executor(one: Any) -> Any:
     return one.executor
-
-
-def test_doctor_says_what_limits_runs_in_this_folder_and_what_has_to_be_mended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = doctor.examine({}, ask=False)
-
-    def found() -> list[Finding]:
-        return [finding for finding in doctor.examine({}, ask=False) if finding not in before]
-
-    assert found() == []
-    (tmp_path / FILE_NAME).write_text('policy = "plan"\nrules = ["allow run_python"]')
-    limited, left_out = found()
-    assert (limited.mark, left_out.mark) == ("note", "note")
-    assert limited.text == "Runs of notebooks in this folder are limited by .agent-kernel.toml: at most plan."
-    assert "is not used, because a file can only tighten" in left_out.text
-    (tmp_path / FILE_NAME).write_text("policy")
-    *_, broken = found()
-    assert broken.mark == "MEND"
-    assert broken.text.endswith("Until it is mended or removed nothing runs unasked.")

@@ -1,14 +1,17 @@
 """Every rule in force is shown, whoever made it; a saved one lasts until it is removed from wherever it is listed."""
 
+import asyncio
 import sqlite3
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.approvals.user_rules import MOST_RULES, UserRule, UserRules
+from agent_kernel.approvals import user_rules
+from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import ConfigurationError, InvalidArguments, UnknownRule
 from agent_kernel.notebook.kernel import environment
 from agent_kernel.protocol.calls import ApprovedCall
@@ -31,42 +34,31 @@ async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(st
     assert result.tool_calls[0].by == "policy"
 
 
-async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_such(stages: Stages) -> None:
-    stage = await stages([say("done")], policy_cap="edit")
-    result = await stage.run(rules=("allow run_python", "deny run_shell"))
-    assert [rule.text for rule in result.run.policy.rules] == ["deny run_shell"]
-    assert result.run.policy.notes[0] == (
-        "Not in force: allow run_python. This site allows edit at most, so code may not allow calls."
-    )
-
-
-async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Stages) -> None:
+async def test_a_rule_that_is_not_in_force_and_tools_that_run_unasked_by_themselves_are_named(stages: Stages) -> None:
     plot = ToolDeclaration("plot", "Plot.", {"type": "object", "properties": {}}, approval="allow")
-    stage = await stages([say("done")])
-    result = await stage.run(tools=(plot,))
-    assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
+    stage = await stages([say("done")], policy_cap="edit")
+    result = await stage.run(rules=("allow run_python", "deny run_shell"), tools=(plot,))
+    assert [rule.text for rule in result.run.policy.rules] == ["deny run_shell"]
+    assert result.run.policy.notes == [
+        "Not in force: allow run_python. This site allows edit at most, so code may not allow calls.",
+        "Run unasked where their own declaration says so: plot.",
+    ]
 
 
 async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Stages) -> None:
     stage = await stages([call("run_python", code="1"), say("done")], site_rules=("deny run_shell",))
     handle = await stage.start()
     await stage.decide(ALWAYS, decided_by="ana")
-    result = await handle.wait()
-    listed = await stage.runtime.list_rules()
-    [saved] = [rule for rule in result.run.policy.rules if rule.rule_id is not None]
+    _, saved = (await handle.wait()).run.policy.rules
     assert (saved.origin, saved.scope, saved.made_by) == ("saved", "user", "ana")
-    assert [(rule.origin, rule.text) for rule in listed] == [
-        ("site", "deny run_shell"),
-        ("saved", "allow run_python"),
-    ]
-    assert saved.rule_id is not None
+    listed = [(rule.origin, rule.text) for rule in await stage.runtime.list_rules()]
+    assert listed == [("site", "deny run_shell"), ("saved", "allow run_python")]
     await stage.runtime.remove_rule(saved.rule_id, decided_by="eve")
     assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
     with pytest.raises(UnknownRule):
         await stage.runtime.remove_rule(saved.rule_id)
     [_, removed] = [entry for entry in await stage.audit() if entry["kind"] == "rule"]
-    assert (removed["action"], removed["decided_by"]) == ("removed", "eve")
-    assert "conversation_id" not in removed
+    assert (removed["action"], removed["decided_by"], "conversation_id" in removed) == ("removed", "eve", False)
 
 
 @pytest.mark.parametrize("remover", ["this conversation", "another process"])
@@ -84,7 +76,8 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(
             if remover == "this conversation":
                 await stage.conversation.remove_rule(rule.rule_id)
             else:
-                assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
+                remove = ["rules", "remove", rule.rule_id[:12], "--log", str(log)]
+                assert await asyncio.to_thread(cli.main, remove) == 0
                 assert "Removed: allow run_python" in capsys.readouterr().out
         return "ok"
 
@@ -96,29 +89,6 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(
     await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
     result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]
-
-
-async def in_thread(*arguments: str) -> int:
-    import asyncio
-
-    return await asyncio.to_thread(cli.main, list(arguments))
-
-
-async def test_the_command_line_lists_rules_and_says_which_it_can_not_remove(
-    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "log.sqlite"
-    stage = await stages([call("run_python", code="1"), say("done")], path=log)
-    handle = await stage.start()
-    await stage.decide(Decision(approved=True, scope="project"), decided_by="ana\u202e")
-    await handle.wait()
-    assert await in_thread("rules", "--log", str(log)) == 0
-    listed = capsys.readouterr().out
-    assert "  allow run_python  (this project, saved by anaU+202E on 20" in listed
-    assert " work)\n" in listed
-    assert await in_thread("rules", "remove", "rule_nothing", "--log", str(log)) == 1
-    assert await in_thread("rules", "remove", "--log", str(log)) == 1
-    assert "No saved rule begins with 'rule_nothing'." in capsys.readouterr().err
 
 
 RULE = UserRule("rule_1", "allow run_python", "2026-11-22T08:00:00Z", "ana")
@@ -171,39 +141,42 @@ def test_rows_that_are_no_allowing_rule_allow_nothing(tmp_path: Path) -> None:
     assert store.read() == []
 
 
-def test_a_file_that_others_may_write_a_link_and_what_is_no_database_are_not_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("odd", ["writable by others", "a link", "no database"])
+def test_a_file_that_may_be_somebody_elses_is_not_used(tmp_path: Path, odd: str) -> None:
     store = UserRules(tmp_path / "rules.sqlite")
     store.add(RULE)
-    store.path.chmod(0o666)
-    with pytest.raises(ConfigurationError, match="its owner alone may write"):
+    if odd == "writable by others":
+        store.path.chmod(0o666)
+    elif odd == "a link":
+        store.path.rename(tmp_path / "other.sqlite")
+        store.path.symlink_to("other.sqlite")
+    else:
+        store.path.write_text("allow run_python" * 100)
+    with pytest.raises(ConfigurationError, match="its owner alone may write" if odd[0] == "w" else "can't be used"):
         store.read()
-    link = UserRules(tmp_path / "link.sqlite")
-    link.path.symlink_to(store.path)
-    with pytest.raises(ConfigurationError, match="can't be used"):
-        link.read()
-    (tmp_path / "text.sqlite").write_text("allow run_python" * 100)
-    with pytest.raises(ConfigurationError, match="can't be used"):
-        UserRules(tmp_path / "text.sqlite").read()
 
 
-def test_there_are_only_so_many_rules(tmp_path: Path) -> None:
+def test_there_are_only_so_many_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_rules, "MOST_RULES", 2)
     store = UserRules(tmp_path / "rules.sqlite")
-    store.add(RULE)
-    with sqlite3.connect(store.path) as sql:
-        rows = [(f"rule_{number + 2}", "allow run_python", "2026", None) for number in range(MOST_RULES - 1)]
-        sql.executemany("INSERT INTO rules VALUES (?, ?, ?, ?)", rows)
+    for number in range(2):
+        store.add(replace(RULE, rule_id=f"rule_{number}"))
     with pytest.raises(ConfigurationError, match="remove some of them first"):
-        store.add(UserRule("rule_0", "allow run_python", "2026", None))
+        store.add(RULE)
 
 
 def test_the_command_line_lists_and_removes_them_where_there_is_no_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    UserRules(environment.user_rules_path()).add(RULE)
+    UserRules(environment.user_rules_path()).add(replace(RULE, made_by="ana\u202e"))
     assert cli.main(["rules"]) == 0
-    listed = "rule_1  allow run_python  (all notebooks, saved by ana on 2026-11-22, without the server extension)\n"
+    listed = (
+        "rule_1  allow run_python  (all notebooks, saved by anaU+202E on 2026-11-22, without the server extension)\n"
+    )
     assert capsys.readouterr().out == listed
+    assert cli.main(["rules", "remove", "rule_2"]) == 1
+    assert "No saved rule begins with 'rule_2'." in capsys.readouterr().err
     assert cli.main(["rules", "remove", "rule_1"]) == 0
     assert cli.main(["rules"]) == 0
     assert capsys.readouterr().out == "Removed: allow run_python\nNo rule is saved.\n"

@@ -13,12 +13,11 @@ from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.declaration import ToolDeclaration
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 from tests.core.runtime.tool_calls.test_rules import waiting
 
 TEXTS = {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
 WRITE = ToolDeclaration("write_file", "Write.", TEXTS)
-READ = ToolDeclaration("read_file", "Read.", TEXTS, approval="dynamic", read_only=True)
 CSV = 'allow write_file where path matches "data/*.csv"'
 
 
@@ -89,48 +88,45 @@ def test_a_rule_against_a_place_is_not_got_around_by_a_link(verb: str, rule: str
     assert judged([f'{verb} read_file where path matches "{rule}"'], path, place, "read_file", "allow") == verb
 
 
-def test_a_linked_file_is_offered_by_where_it_is() -> None:
-    call = waiting("write_file", path="data/x.csv", content="x").model_copy(
-        update={"place": outside("/big/disk/x.csv")}
-    )
-    assert [offer.text for offer in offered_rules(call)] == [
-        'allow write_file where path matches "/big/disk/*.csv"',
-        "allow write_file",
-        "allow *",
-    ]
+BIG_DISK = 'allow write_file where path matches "/big/disk/*.csv"'
 
 
-def test_a_hidden_file_is_offered_no_rule_that_would_cover_hidden_files_at_large() -> None:
-    call = waiting("write_file", path="data/.x.csv", content="x").model_copy(update={"place": inside("data/.x.csv")})
-    assert [offer.label for offer in offered_rules(call)] == ["This exact call", "Every write_file call", "Every call"]
+@pytest.mark.parametrize(
+    ("path", "place", "narrow"),
+    [("data/x.csv", outside("/big/disk/x.csv"), BIG_DISK), ("data/.x.csv", inside("data/.x.csv"), "This exact call")],
+)
+def test_a_file_is_offered_by_where_it_is_and_hidden_files_not_at_large(path: str, place: Place, narrow: str) -> None:
+    call = waiting("write_file", path=path, content="x").model_copy(update={"place": place})
+    first, *others = offered_rules(call)
+    assert narrow in (first.label, first.text)
+    assert [offer.text for offer in others] == ["allow write_file", "allow *"]
+
+
+async def write_waits(stages: Stages, executor: FunctionExecutor, path: str) -> tuple[Stage, Any, str]:
+    """A call of `write_file` that waits: its run, and its approval."""
+    stage = await stages([call("write_file", path=path, content="1"), say("ok")], executor=executor)
+    handle = await stage.start(tools=(WRITE,))
+    [request] = await stage.requests()
+    return stage, handle, request.approval_id
 
 
 async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
-    stage = await stages([call("write_file", path="data/x.csv", content="1"), say("ok")], executor=executor)
-    handle = await stage.start(tools=(WRITE,))
-    [request] = await stage.requests()
+    stage, handle, approval_id = await write_waits(stages, executor, "data/x.csv")
     [shown] = await stage.runtime.list_calls("awaiting_approval")
-    assert shown.place == outside("/big/x.csv")
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    await stage.conversation.route_decision(approval_id, Decision(approved=True))
     await handle.wait()
-    assert [ran.place for ran in executor.ran] == [outside("/big/x.csv")]
+    assert [one.place for one in (shown, *executor.ran)] == [outside("/big/x.csv")] * 2
 
 
 async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Stages) -> None:
     executor = FunctionExecutor()
-    stage = await stages([call("write_file", path="data/x.csv", content="1"), say("ok")], executor=executor)
-    handle = await stage.start(tools=(WRITE,))
-    [request] = await stage.requests()
+    stage, handle, approval_id = await write_waits(stages, executor, "data/x.csv")
     executor.links["data/x.csv"] = "/home/ana/y.csv"
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-    result = await handle.wait()
-    assert executor.ran == []
-    [ended] = result.tool_calls
-    assert (ended.state, ended.reason) == (
-        "denied",
-        "Its path leads to another file than when it was approved: a link was changed.",
-    )
+    await stage.conversation.route_decision(approval_id, Decision(approved=True))
+    [ended] = (await handle.wait()).tool_calls
+    assert (executor.ran, ended.state) == ([], "denied")
+    assert ended.reason == "Its path leads to another file than when it was approved: a link was changed."
 
 
 async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Stages) -> None:
@@ -149,11 +145,9 @@ async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_t
 
 async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
     executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
-    stage = await stages([call("write_file", path="a.csv", content="1"), say("ok")], executor=executor)
-    handle = await stage.start(tools=(WRITE,))
-    [request] = await stage.requests()
-    edited = '{"path": "b.csv", "content": "1"}'
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
+    stage, handle, approval_id = await write_waits(stages, executor, "a.csv")
+    edited = Decision(approved=True, edited_input='{"path": "b.csv", "content": "1"}')
+    await stage.conversation.route_decision(approval_id, edited)
     await handle.wait()
     assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
 
