@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -65,6 +66,25 @@ RUNS_NO_RM = [
 ]  # fmt: skip
 
 
+PLAIN_GIT = [
+    *("git status", "git", "git log -n1 --oneline; git diff", "git log && git diff || git status", "git log | git x"),
+    *("git log\ngit status\n", 'git log --author="a b"', "git commit -m 'a; rm x'", "git show HEAD~1 HEAD^ a:b"),
+    *("git log 2>/dev/null", "git log 2>&1", "git log >/dev/null", "git add -A", "git push -f origin +a", "git log;"),
+]
+NOT_PLAIN_GIT = [
+    *("git --version; touch pwned", "git log | head", "git log & touch x", "git log &", "(git log)", "{ git log; }"),
+    *("git log > f", "git log >> f", "git log >| f", "git log &> f", "git log < f", "git log <<< f", "git log >&f"),
+    *("git log $x", 'git log "$x"', "git log $(x)", "git log `x`", "git log *.py", "git log {a,b}", "git show ~/x"),
+    *("git log $'a'", "A=1 git log", "git=1 touch x", "git log # x", "git log \\\n x", "git log \\; x", "! git log"),
+    *("./git log", "/usr/bin/git log", "env git log", "time git log", "command git log", "xargs git", "sudo git log"),
+    *("sh -c 'git log'", "eval git log", "if git log; then git x; fi", "git() { x; }; git log", "git log é", ""),
+    *("git -c core.pager=x log", "git --exec-path=x log", "git -C x log", "git --git-dir=x log", "git --exec-pa=x x"),
+    *("git fetch --upload-pack=x", "git fetch --upload-p x", "git clone -u x y", "git rebase -x y z", "git grep -Ox y"),
+    *("git diff --output=x", "git diff --ext-diff", "git config core.pager x", "git submodule foreach x"),
+    *("git bisect run x", "git difftool", "git clone ext::x", "git -cx=y log", "git log\u00a0x", "git log\x0bx"),
+]
+
+
 @pytest.mark.parametrize("command", RUNS_RM)
 def test_a_denied_program_is_found_wherever_it_stands(command: str) -> None:
     assert judged(command, DENY_RM, "allow run_shell") == "deny"
@@ -83,99 +103,58 @@ def test_other_commands_are_left_alone(command: str) -> None:
     assert judged(command, DENY_RM, "allow run_shell") == "allow"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(
-            "git status",
-            "git",
-            "git log -n1 --oneline; git diff",
-            "git log && git diff || git status",
-            "git log | git x",
-        ),
-        *("git log\ngit status\n", 'git log --author="a b"', "git commit -m 'a; rm x'", "git show HEAD~1 HEAD^ a:b"),
-        *(
-            "git log 2>/dev/null",
-            "git log 2>&1",
-            "git log >/dev/null",
-            "git add -A",
-            "git push -f origin +a",
-            "git log;",
-        ),
-    ],
-)
+@pytest.mark.parametrize("command", PLAIN_GIT)
 def test_an_allowed_program_runs_with_any_words(command: str) -> None:
     assert judged(command, ALLOW_GIT) == "allow"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *RUNS_RM,
-        *CANT_BE_READ,
-        *("git --version; touch pwned", "git log | head", "git log & touch x", "git log &"),
-        *("(git log)", "{ git log; }"),
-        *("git log > f", "git log >> f", "git log >| f", "git log &> f", "git log < f", "git log <<< f", "git log >&f"),
-        *("git log $x", "git log \"$x\"", "git log $(x)", "git log `x`"),
-        *("git log *.py", "git log {a,b}", "git show ~/x"),
-        *("git log $'a'", "A=1 git log", "git=1 touch x", "git log # x"),
-        *("git log \\\n x", "git log \\; x", "! git log"),
-        *("./git log", "/usr/bin/git log", "env git log", "time git log"),
-        *("command git log", "xargs git", "sudo git log"),
-        *("sh -c 'git log'", "eval git log", "if git log; then git x; fi", "git() { x; }; git log", "git log é", ""),
-        *("git -c core.pager=x log", "git --exec-path=x log", "git -C x log"),
-        *("git --git-dir=x log", "git --exec-pa=x x"),
-        *("git fetch --upload-pack=x", "git fetch --upload-p x", "git clone -u x y"),
-        *("git rebase -x y z", "git grep -Ox y"),
-        *("git diff --output=x", "git diff --ext-diff", "git config core.pager x", "git submodule foreach x"),
-        *("git bisect run x", "git difftool", "git clone ext::x", "git -cx=y log", "git log\u00a0x", "git log\x0bx"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("command", [*RUNS_RM, *CANT_BE_READ, *NOT_PLAIN_GIT])
 def test_an_allow_covers_nothing_but_plain_commands_that_it_names(command: str) -> None:
     assert judged(command, ALLOW_GIT) == "ask"
     assert Rule.parse(ALLOW_GIT).weigh(JudgedCall("run_shell", {"command": command}, "d")) != "yes"
 
 
+COVERED = {
+    "git status *": ["git status", "git status --short x"],
+    "git * -s": ["git status -s"],
+    "pytest tests/*": ["pytest tests/core"],
+    "python *": ["python x.py -c y"],
+    "python -m pytest *": ["python -m pytest -c x"],
+    "uv run pytest *": ["uv run pytest -x"],
+    "find *": ["find . -name x"],
+    "tar *": ["tar tf x.tar"],
+    "sed *": ["sed -n 1,5p f"],
+    "*": ["git status", "git status; rm x"],
+    "./run.sh *": ["./run.sh a"],
+}
+NOT_COVERED = {
+    "git status *": ["git stash"],
+    "git status": ["git status -s"],
+    "git * -s": ["git status x -s"],
+    "pytest tests/*": ["pytest tests/../x", "pytest tests/core/x", "pytest tests/core -p x"],
+    "python *": ["python -c x", "python -m pip install x"],
+    "uv *": ["uv run rm x"],
+    "uv run *": ["uv run rm x"],
+    "uv run pytest *": ["uv run --with x pytest"],
+    "find *": ["find . -name x -delete", "find . -fprint x"],
+    "tar *": ["tar cf x --checkpoint-action=exec=y z"],
+    "sed *": ["sed -n 's/a/b/w f' x"],
+    "env *": ["env rm x"],
+    "timeout *": ["timeout 5 rm x"],
+    "*": ["git status $x"],
+    "run.sh *": ["./run.sh a"],
+}
+
+
 @pytest.mark.parametrize(
-    ("pattern", "command", "covered"),
+    ("pattern", "command", "expected"),
     [
-        ("git status *", "git status", True),
-        ("git status *", "git status --short x", True),
-        ("git status *", "git stash", False),
-        ("git status", "git status -s", False),
-        ("git * -s", "git status -s", True),
-        ("git * -s", "git status x -s", False),
-        ("pytest tests/*", "pytest tests/core", True),
-        ("pytest tests/*", "pytest tests/../x", False),
-        ("pytest tests/*", "pytest tests/core/x", False),
-        ("pytest tests/*", "pytest tests/core -p x", False),
-        ("python *", "python x.py -c y", True),
-        ("python *", "python -c x", False),
-        ("python *", "python -m pip install x", False),
-        ("python -m pytest *", "python -m pytest -c x", True),
-        ("uv *", "uv run rm x", False),
-        ("uv run *", "uv run rm x", False),
-        ("uv run pytest *", "uv run pytest -x", True),
-        ("uv run pytest *", "uv run --with x pytest", False),
-        ("find *", "find . -name x", True),
-        ("find *", "find . -name x -delete", False),
-        ("find *", "find . -fprint x", False),
-        ("tar *", "tar tf x.tar", True),
-        ("tar *", "tar cf x --checkpoint-action=exec=y z", False),
-        ("sed *", "sed -n 1,5p f", True),
-        ("sed *", "sed -n 's/a/b/w f' x", False),
-        ("env *", "env rm x", False),
-        ("timeout *", "timeout 5 rm x", False),
-        ("*", "git status", True),
-        ("*", "git status; rm x", True),
-        ("*", "git status $x", False),
-        ("./run.sh *", "./run.sh a", True),
-        ("run.sh *", "./run.sh a", False),
+        *((pattern, command, "allow") for pattern, commands in COVERED.items() for command in commands),
+        *((pattern, command, "ask") for pattern, commands in NOT_COVERED.items() for command in commands),
     ],
 )
-def test_a_pattern_is_compared_word_by_word(pattern: str, command: str, covered: bool) -> None:
-    rule = f'allow run_shell where command matches "{pattern}"'
-    assert judged(command, rule) == ("allow" if covered else "ask")
+def test_a_pattern_is_compared_word_by_word(pattern: str, command: str, expected: Approval) -> None:
+    assert judged(command, f'allow run_shell where command matches "{pattern}"') == expected
 
 
 def test_several_rules_allow_a_line_together() -> None:
@@ -204,27 +183,19 @@ def test_rules_that_restrict(rule: str, command: str, expected: Approval) -> Non
     assert judged(command, rule, default="allow") == expected
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["rm x\n", "$(", '"', "`", "<<E\n", "for((;;", "[[", "if "],
-)  # fmt: skip
+@pytest.mark.parametrize("piece", ["rm x\n", "$(", '"', "`", "<<E\n", "for((;;", "[[", "if "])
 def test_any_line_is_read_in_time(piece: str) -> None:
     line = (piece * 50_000)[:49_000]
     bounded(1, lambda: running(line))
 
 
-@pytest.mark.parametrize(
-    ("program", "piece", "end"),
-    [
-        *(
-            ("tar ", "I", "."),
-            ("cat '", "/.ssh/", "\n'"),
-            ("echo ", "$KE", ""),
-            ("sed 's/", "a/", "'"),
-        ),
-        *(("git ", "-c", ""), ("find ", "-exec a ", ""), ("sh -c '", "sh -c ", "'"), ("eval ", "eval ", "")),
-    ],
-)
+LONG = [
+    *(("tar ", "I", "."), ("cat '", "/.ssh/", "\n'"), ("echo ", "$KE", ""), ("sed 's/", "a/", "'")),
+    *(("git ", "-c", ""), ("find ", "-exec a ", ""), ("sh -c '", "sh -c ", "'"), ("eval ", "eval ", "")),
+]
+
+
+@pytest.mark.parametrize(("program", "piece", "end"), LONG)
 def test_any_words_are_read_in_time(program: str, piece: str, end: str) -> None:
     line = program + (piece * 50_000)[:49_000] + end
     bounded(2, lambda: (read_command(line), restricts("rm *", line), allows(["tar *", "cat *", "sed *"], line)))
@@ -254,26 +225,17 @@ FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 def ran(line: str) -> tuple[set[str], set[str]]:
     """The programs that Bash runs for a line, of those that there are, and the files that it leaves."""
-    assert BASH is not None
     with tempfile.TemporaryDirectory() as folder:
-        programs, here = Path(folder, "bin"), Path(folder, "here")
-        here.mkdir()
-        programs.mkdir()
+        programs, here, log = Path(folder, "bin"), Path(folder, "here"), Path(folder, "ran")
+        for made in (here, programs):
+            made.mkdir()
         for name in ("git", "pwn"):
-            (programs / name).write_text(f"#!{BASH}\necho {name} >> {folder}/ran\n")
+            (programs / name).write_text(f"#!{BASH}\necho {name} >> {log}\n")
             (programs / name).chmod(0o755)
         environment = {"PATH": str(programs), "HOME": str(here)}
+        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True}
         with suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                [BASH, "-c", line],
-                check=False,
-                cwd=here,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=5,
-            )
-        log = Path(folder, "ran")
+            subprocess.run([str(BASH), "-c", line], cwd=here, env=environment, timeout=5, check=False, **quiet)
         return set(log.read_text().split()) if log.exists() else set(), {path.name for path in here.iterdir()}
 
 
