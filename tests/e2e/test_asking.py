@@ -181,7 +181,7 @@ def test_a_kernel_that_can_have_no_agent_is_told_from_one_that_lacks_the_package
         expect(button(notebook, name)).not_to_be_visible()
 
 
-RUN_ALL = ["first = 1", "%%agent\nMake radius.", "radius * 2", "'the last'"]
+RUN_ALL = ["first = 1", "%%agent\nMake radius.", "radius * 2", "%%agent\nMake area.", "area", "'the last'"]
 
 
 def run_failing(notebook: NotebookPage, index: int) -> None:
@@ -192,7 +192,8 @@ def run_failing(notebook: NotebookPage, index: int) -> None:
 def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_ended(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
-    model.says(call("run_python", code="radius = 2"), say("Made."), call("run_python", code="radius = 3"))
+    makes = [call("run_python", code=code) for code in ("radius = 2", "area = 5", "radius = 3")]
+    model.says(makes[0], say("Made."), makes[1], say("Made, too."), makes[2])
     notebook = open_notebook(RUN_ALL)
     notebook.run(1)
     notebook.wait_for_state("awaiting_approval")
@@ -200,8 +201,13 @@ def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_e
     expect(page.get_by_text("The run in [1] waits for you ·")).to_be_visible()
     button(notebook, "Run from here when it ends").click()
     notebook.press("Approve")
-    wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
+    expect(notebook.card()).to_contain_text("area = 5")
     assert notebook.text(2) == "4"
+    # The same press goes on through what needs the next run.
+    expect(button(notebook, "Run from here when it ends")).to_have_attribute("aria-pressed", "true")
+    notebook.press("Approve")
+    wait_until(lambda: notebook.text(5) == "'the last'", "the last cell to be run")
+    assert notebook.text(4) == "5"
 
     page.evaluate(SET_SOURCE, [2, "diameter"])
     notebook.run(1)

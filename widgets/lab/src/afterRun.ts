@@ -1,6 +1,6 @@
 /** Below a cell that failed on a name, which a run above it may make: what that run waits for, and a press that runs the
- * cell and those below it when the run has ended. */
-import type { CodeCell } from "@jupyterlab/cells";
+ * cell and those below it when the run has ended, and goes on so where these need later runs. */
+import type { Cell, CodeCell } from "@jupyterlab/cells";
 import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode } from "./ask";
@@ -13,25 +13,40 @@ const NAMES = new Set(["NameError", "KeyError"]);
 /** Among so many that have ended last, the one that was waited for is looked for. */
 const ENDED_RUNS = 20;
 
+type RunRest = (panel: NotebookPanel, cell: CodeCell) => Promise<void>;
+
 /** Watches what is run in all notebooks in the page. */
 export function offersTheRest(tracker: INotebookTracker, runs: OpenRuns): void {
-  /** By cell; `null` where no run above it is known yet. */
-  const failed = new Map<CodeCell, Rest | null>();
+  /** By cell; where no run above it is known yet, whether a press has it wait for one. */
+  const failed = new Map<CodeCell, Rest | boolean>();
+  /** What a press runs now: where one of them needs a later run, that is waited for by the same press. */
+  const pressed = new Set<Cell>();
+  const runRest: RunRest = async ({ content, sessionContext }, cell) => {
+    const index = content.widgets.indexOf(cell);
+    if (index < 0) return;
+    const rest = content.widgets.slice(index);
+    for (const below of rest.slice(1)) pressed.add(below);
+    try {
+      await NotebookActions.runCells(content, rest, sessionContext);
+    } finally {
+      for (const below of rest) pressed.delete(below);
+    }
+  };
   NotebookActions.executionScheduled.connect((_, { cell }) => {
     failed.delete(cell as CodeCell); // the note goes with the output
   });
   NotebookActions.executed.connect((_, { cell, success }) => {
     if (success || !isCode(cell) || !lacksName(cell)) return;
-    failed.set(cell, null);
+    failed.set(cell, pressed.has(cell));
     runs.expect();
   });
   runs.listed.connect((_, open) => {
     for (const [cell, known] of failed) {
       const panel = tracker.find(({ content }) => content.widgets.includes(cell));
-      const rest = known ?? (panel === undefined ? null : restOf(panel, cell, open));
+      const rest = typeof known === "object" || !panel ? known : restOf(panel, cell, open, known, runRest);
       failed.set(cell, rest);
-      if (panel === undefined || rest?.hasEnded === true) failed.delete(cell);
-      void rest?.update(open, runs).catch(() => undefined);
+      if (panel === undefined || (typeof rest === "object" && rest.hasEnded)) failed.delete(cell);
+      if (typeof rest === "object") void rest.update(open, runs).catch(() => undefined);
     }
   });
 }
@@ -40,15 +55,21 @@ function lacksName(cell: CodeCell): boolean {
   return cell.model.outputs.toJSON().some((output) => NAMES.has(String(output["ename"])));
 }
 
-/** `null` where no run of a cell above is open. */
-function restOf(panel: NotebookPanel, cell: CodeCell, open: readonly ListedRun[]): Rest | null {
+/** `isWanted` as it was given where no run of a cell above is open. */
+function restOf(
+  panel: NotebookPanel,
+  cell: CodeCell,
+  open: readonly ListedRun[],
+  isWanted: boolean,
+  runRest: RunRest,
+): Rest | boolean {
   const { widgets } = panel.content;
   const above = widgets.slice(0, widgets.indexOf(cell)).filter(isCode);
   const prompt = above.findLast(({ model }) => open.some((run) => run.cell_id === model.id));
   const run = open.find((one) => one.cell_id === prompt?.model.id);
   const output = cell.outputArea.widgets.at(-1)?.node.querySelector(".jp-OutputArea-output");
-  if (prompt === undefined || run === undefined || !output) return null;
-  const rest = new Rest(panel, cell, run.run_id, prompt.model.executionCount);
+  if (prompt === undefined || run === undefined || !output) return isWanted;
+  const rest = new Rest(() => runRest(panel, cell), run.run_id, prompt.model.executionCount, isWanted);
   output.append(rest.note);
   return rest;
 }
@@ -62,16 +83,15 @@ class Rest {
     if (this.hasEnded) void this.run();
     else this.button.setAttribute("aria-pressed", String((this.isWanted = !this.isWanted)));
   });
-  private isWanted = false;
 
   constructor(
-    private readonly panel: NotebookPanel,
-    private readonly cell: CodeCell,
+    private readonly run: () => Promise<void>,
     private readonly runId: string,
     private readonly number: number | null,
+    private isWanted: boolean,
   ) {
     this.words.setAttribute("role", "status");
-    this.button.setAttribute("aria-pressed", "false");
+    this.button.setAttribute("aria-pressed", String(isWanted));
     this.button.setAttribute(SUPPRESS_SHORTCUTS, "true");
     this.note = actions("agent-kernel-missing", this.words, this.button);
   }
@@ -88,11 +108,5 @@ class Rest {
     this.button.textContent = "Run from here";
     this.button.removeAttribute("aria-pressed");
     if (this.isWanted && ended?.status === "complete") await this.run();
-  }
-
-  private async run(): Promise<void> {
-    const { content, sessionContext } = this.panel;
-    const index = content.widgets.indexOf(this.cell);
-    if (index >= 0) await NotebookActions.runCells(content, content.widgets.slice(index), sessionContext);
   }
 }
