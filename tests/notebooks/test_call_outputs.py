@@ -18,24 +18,51 @@ def outputs(found: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [output for output in found["outputs"] if output["kind"] == kind]
 
 
-def test_a_call_prints_and_shows_its_last_value(shared_kernel: TestKernel) -> None:
-    found = shared_kernel.call("last-value", "print('one')\nimport sys\nprint('two', file=sys.stderr)\n6 * 7")
-    assert [(o["name"], o["text"]) for o in outputs(found, "stream")] == [("stdout", "one\n"), ("stderr", "two\n")]
-    assert outputs(found, "display")[0]["data"] == {"text/plain": "42"}
-    assert (found["outcome"]["status"], found["outcome"]["content"]) == ("success", "one\ntwo\n42")
+PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('t');"
+UPDATES = "from IPython.display import display\nh = display('first', display_id='d1')\nh.update('second')"
+CLEARS = "from IPython.display import clear_output\nprint('old')\nclear_output(wait=True)\nprint('new')"
+
+
+@pytest.mark.parametrize(
+    ("code", "shown", "told"),
+    [
+        (
+            "print('one')\nimport sys\nprint('two', file=sys.stderr)\n6 * 7",
+            [("stdout", "one\n"), ("stderr", "two\n"), (None, {"text/plain": "42"})],
+            "one\ntwo\n42",
+        ),
+        (UPDATES, [("d1", {"text/plain": "'first'"}), ("d1", {"text/plain": "'second'"})], "'second'"),
+        (CLEARS, ["clear", ("stdout", "new\n")], "new"),
+        (
+            "for n in (5, 50, 100): print(f'\\r{n}%', end='')\nprint()",
+            [("stdout", "\r5%\r50%\r100%\n")],
+            "100%",
+        ),
+        (
+            "import asyncio\nawait asyncio.sleep(0)\nlines = !echo from the shell\nprint(lines[0])",
+            [("stdout", "from the shell\n")],
+            "from the shell",
+        ),
+    ],
+    ids=["last value", "updated", "cleared", "progress", "shell and await"],
+)
+def test_what_a_call_shows_and_what_the_model_is_told(
+    shared_kernel: TestKernel, code: str, shown: list[Any], told: str
+) -> None:
+    found = shared_kernel.call(f"shows {code}", code)
+    short = {
+        "stream": lambda o: (o["name"], o["text"]),
+        "display": lambda o: (o["display_id"], o["data"]),
+        "clear": lambda o: "clear",
+    }
+    assert [short[output["kind"]](output) for output in found["outputs"]] == shown
+    assert (found["outcome"]["status"], found["outcome"]["content"]) == ("success", told)
 
 
 def test_a_plot_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
-    found = shared_kernel.call("plot", "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('t');")
+    found = shared_kernel.call("plot", PLOT)
     assert outputs(found, "display")[0]["data"]["image/png"].startswith("iVBOR")
     assert found["outcome"]["content"].splitlines()[-1] == "<Figure size 640x480 with 1 Axes>"
-
-
-def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) -> None:
-    code = "from IPython.display import display\nh = display('first', display_id='d1')\nh.update('second')"
-    found = shared_kernel.call("updates", code)
-    assert [o["display_id"] for o in outputs(found, "display")] == ["d1", "d1"]
-    assert found["outcome"]["content"] == "'second'"
 
 
 def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKernel) -> None:
@@ -96,16 +123,12 @@ def test_what_is_shown_inside_of_an_output_widget_is_in_the_widget(shared_kernel
     assert "".join(o["text"] for o in outputs(found, "stream")) == "before\nafter\n"
     assert outputs(found, "display") == []
     assert outputs(found, "clear") == []
-    inside = shared_kernel.value(
-        "str([(o['output_type'], o.get('text') or o.get('data') or o['ename']) for o in out.outputs])"
-    )
-    assert ast.literal_eval(inside) == str(
-        [
-            ("stream", "inside too\n"),
-            ("display_data", {"text/plain": "'second'"}),
-            ("error", "ZeroDivisionError"),
-        ]
-    )
+    inside = "[(o['output_type'], o.get('text') or o.get('data') or o['ename']) for o in out.outputs]"
+    assert ast.literal_eval(shared_kernel.value(inside)) == [
+        ("stream", "inside too\n"),
+        ("display_data", {"text/plain": "'second'"}),
+        ("error", "ZeroDivisionError"),
+    ]
     assert found["outcome"]["status"] == "success"
     for told in ("inside too", "'second'", "ZeroDivisionError", "after"):
         assert told in found["outcome"]["content"]
@@ -120,19 +143,6 @@ def test_a_flood_inside_of_an_output_widget_is_bounded(shared_kernel: TestKernel
     assert int(shared_kernel.value("len(out.outputs[0]['text'])")) < 1_100_000
     assert shared_kernel.value("len(out.outputs)") == "2"
     assert "[text/html, too large to show]" in found["outcome"]["content"]
-
-
-def test_cleared_output_is_gone_for_the_model_too(shared_kernel: TestKernel) -> None:
-    code = "from IPython.display import clear_output\nprint('old')\nclear_output(wait=True)\nprint('new')"
-    found = shared_kernel.call("cleared", code)
-    assert [o["kind"] for o in found["outputs"]] == ["clear", "stream"]
-    assert found["outcome"]["content"] == "new"
-
-
-def test_a_progress_line_reads_as_it_looks_at_the_end(shared_kernel: TestKernel) -> None:
-    found = shared_kernel.call("progress", "for n in (5, 50, 100): print(f'\\r{n}%', end='')\nprint()")
-    assert outputs(found, "stream")[0]["text"] == "\r5%\r50%\r100%\n"
-    assert found["outcome"]["content"] == "100%"
 
 
 def test_a_traceback_is_plain_text_from_the_calls_own_code_on(shared_kernel: TestKernel) -> None:
@@ -165,13 +175,6 @@ def test_what_a_call_may_not_do_is_an_honest_error(shared_kernel: TestKernel, na
     assert found["outcome"]["status"] == "error"
     assert said in found["outcome"]["content"]
     assert shared_kernel.value("'alive'") == "'alive'"
-
-
-def test_magics_shell_lines_and_top_level_await_work(shared_kernel: TestKernel) -> None:
-    code = "import asyncio\nawait asyncio.sleep(0)\nlines = !echo from the shell\nprint(lines[0])\n%pwd"
-    found = shared_kernel.call("ipython", code)
-    assert found["outcome"]["status"] == "success", found
-    assert found["outcome"]["content"].startswith("from the shell\n")
 
 
 MULTIPROCESSING = (
@@ -207,11 +210,12 @@ def test_a_child_that_lives_on_is_not_waited_for(shared_kernel: TestKernel) -> N
     shared_kernel.run("child.kill()")
 
 
-def test_a_call_that_closes_its_output_ends_and_later_cells_print(start_kernel: Callable[..., TestKernel]) -> None:
+@pytest.fixture
+def own_kernel(start_kernel: Callable[..., TestKernel]) -> TestKernel:
+    """For calls that leave a kernel other than it was."""
     kernel = start_kernel()
     kernel.run(INSTALL, silent=True)
-    assert kernel.call("closes", "import os\nos.close(1)\nprint('goes on')")["outcome"]["content"] == "goes on"
-    assert kernel.run("print('mine')").streams() == "mine\n"
+    return kernel
 
 
 CHANGES = {
@@ -225,18 +229,16 @@ CHANGES = {
     "shown.display = builtins.display = display = lambda *_, **__: None",
     "replaces print's stream": "import io, sys\nprint('goes on')\nsys.stdout = sys.__stdout__ = io.StringIO()",
     "deletes all names": "%reset -f",
+    "closes its output": "import os\nos.close(1)",
 }
 
 
-def test_whatever_a_call_changes_it_ends_and_the_next_call_and_cell_run(
-    start_kernel: Callable[..., TestKernel],
-) -> None:
-    kernel = start_kernel()
-    kernel.run(INSTALL, silent=True)
+def test_whatever_a_call_changes_it_ends_and_the_next_call_and_cell_run(own_kernel: TestKernel) -> None:
+    kernel = own_kernel
     for name, code in CHANGES.items():
         changed = kernel.call(name, code if "goes on" in code else f"{code}\nprint('goes on')")["outcome"]
         assert (changed["status"], changed["content"]) == ("success", "goes on"), name
-        after = kernel.call(f"after {name}", "6 * 7")["outcome"]
+        after = kernel.call(f"after {name}", "import asyncio\nasyncio.get_running_loop()\n6 * 7")["outcome"]
         assert (after["status"], after["content"]) == ("success", "42"), name
         assert kernel.run("print('mine')").streams() == "mine\n", name
 
@@ -251,9 +253,8 @@ def test_the_users_history_is_untouched(kernel: TestKernel) -> None:
     assert "not mine" not in kernel.value("str(dict(get_ipython().history_manager.outputs))")
 
 
-def test_printing_100_mb_stays_bounded(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel()
-    kernel.run(INSTALL, silent=True)
+def test_printing_100_mb_stays_bounded(own_kernel: TestKernel) -> None:
+    kernel = own_kernel
     peak = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss // 1024"
     before = int(kernel.value(peak))  # not nothing: a process begins with its parent's peak
     code = "for n in range(100):\n    print('x' * 999_999)\nprint('the end')"
