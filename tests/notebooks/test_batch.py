@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -16,7 +17,7 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult
+from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, plain
 from agent_kernel.notebook.batch.plan import as_value, inject, parameters_cell
 from agent_kernel.notebook.batch.progress import Progress
 from agent_kernel.notebook.batch.report import write_junit
@@ -24,6 +25,7 @@ from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook
 from tests.programs import wait_until
 
 SECONDS = 120.0
+NUMBERS = ("tests", "failures", "skipped")
 ASKS = """run = agent(call("run_python", code="made = 1"), say("Done.")).run("Make it")
 print(run.tool_calls[0].state)"""
 
@@ -61,92 +63,77 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
 
 @pytest.mark.kernel
 @pytest.mark.slow
-class TestBatch:
-    def test_it_fails_if_one_notebook_does(self, batch: Batch) -> None:
-        assert batch.done.returncode == 1
-        assert "5 notebooks: 3 passed, 2 failed in " in batch.done.stdout
-
-    def test_each_notebook_is_written_as_far_as_it_came(self, batch: Batch) -> None:
-        assert batch.output("fails.ipynb")[-2:] == ["RunFailed", ""]
-        assert batch.output("dies.ipynb")[-2:] == ["", ""]
-        assert batch.output("sub/good.ipynb")[-1] == "another of that name\n"
-        assert printed(batch.folder / "good.ipynb") == ["from an earlier time"] * 2
-
-    def test_parameters_follow_the_cell_that_has_their_defaults(self, batch: Batch) -> None:
-        assert batch.output("good.ipynb") == ["", "", "42 a b\n"]
-
-    def test_what_asks_is_denied_and_told(self, batch: Batch) -> None:
-        assert batch.output("asks.ipynb")[-1] == "denied\n"
-        assert '"Make it": 1 call denied' in batch.done.stdout
-
-    def test_why_a_notebook_failed_is_said(self, batch: Batch) -> None:
-        assert 'Cell 3: RunFailed: The agent\'s run "Sum the table" failed: The service is down.' in batch.done.stdout
-        assert "Cell 2: The kernel died." in batch.done.stdout
-
-    def test_each_notebook_has_a_log_and_each_agent_an_audit_trail(
-        self, batch: Batch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        logs = batch.folder / "logs"
-        assert {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")} == {
-            "good.log",
-            "sub/good.log",
-            "fails.log",
-            "asks.log",
-            "dies.log",
-        }
-        assert "cell 3 failed after" in (logs / "fails.log").read_text()
-        assert '"Sum the table": error, 1 call, 0 denied. The service is down.' in (logs / "fails.log").read_text()
-        assert cli.main(["audit", "--check", "--log", str(logs / "asks.sqlite")]) == 0
-        assert "trail is whole" in capsys.readouterr().out
-        assert not (logs / "good.sqlite").exists()
-
-    def test_the_report_has_a_suite_for_each_notebook(self, batch: Batch) -> None:
-        root = ET.parse(batch.folder / "reports" / "report.xml").getroot()
-        numbers = {suite.get("name"): [suite.get(name) for name in ("tests", "failures", "skipped")] for suite in root}
-        assert numbers == {
-            "good.ipynb": ["3", "0", "0"],
-            "sub/good.ipynb": ["2", "0", "0"],
-            "fails.ipynb": ["4", "1", "1"],
-            "asks.ipynb": ["3", "0", "0"],
-            "dies.ipynb": ["3", "1", "1"],
-        }
-        (failure,) = root.iterfind("testsuite[@name='fails.ipynb']/testcase/failure")
-        assert failure.get("message", "").startswith("RunFailed: The agent's run")
-        assert "run_" in (failure.text or "")
+def test_each_notebook_is_written_as_far_as_it_came_and_it_is_said_how_it_ended(batch: Batch) -> None:
+    """Parameters follow the cell that has their defaults, and what asks is denied."""
+    assert batch.output("good.ipynb") == ["", "", "42 a b\n"]
+    assert batch.output("sub/good.ipynb")[-1] == "another of that name\n"
+    assert batch.output("fails.ipynb")[-2:] == ["RunFailed", ""]
+    assert batch.output("asks.ipynb")[-1] == "denied\n"
+    assert batch.output("dies.ipynb")[-2:] == ["", ""]
+    assert printed(batch.folder / "good.ipynb") == ["from an earlier time"] * 2
+    assert batch.done.returncode == 1
+    for said in (
+        "5 notebooks: 3 passed, 2 failed in ",
+        '"Make it": 1 call denied',
+        'Cell 3: RunFailed: The agent\'s run "Sum the table" failed: The service is down.',
+        "Cell 2: The kernel died.",
+    ):
+        assert said in batch.done.stdout
 
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_calls_that_ask_can_be_approved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_notebook_has_a_log_and_each_agent_an_audit_trail(
+    batch: Batch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = batch.folder / "logs"
+    found = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
+    assert found == {"good.log", "sub/good.log", "fails.log", "asks.log", "dies.log"}
+    assert "cell 3 failed after" in (logs / "fails.log").read_text()
+    assert '"Sum the table": error, 1 call, 0 denied. The service is down.' in (logs / "fails.log").read_text()
+    assert cli.main(["audit", "--check", "--log", str(logs / "asks.sqlite")]) == 0
+    assert "trail is whole" in capsys.readouterr().out
+    assert not (logs / "good.sqlite").exists()
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_the_report_has_a_suite_for_each_notebook(batch: Batch) -> None:
+    root = ET.parse(batch.folder / "reports" / "report.xml").getroot()
+    numbers = {suite.get("name"): " ".join(suite.get(name, "") for name in NUMBERS) for suite in root}
+    assert numbers == {
+        "good.ipynb": "3 0 0",
+        "sub/good.ipynb": "2 0 0",
+        "fails.ipynb": "4 1 1",
+        "asks.ipynb": "3 0 0",
+        "dies.ipynb": "3 1 1",
+    }
+    (failure,) = root.iterfind("testsuite[@name='fails.ipynb']/testcase/failure")
+    assert failure.get("message", "").startswith("RunFailed: The agent's run")
+    assert "run_" in (failure.text or "")
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_calls_that_ask_can_be_approved_and_a_cell_that_takes_too_long_ends_its_notebook(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_notebook(tmp_path / "asks.ipynb", SETUP, ASKS)
     assert cli.main(["run", str(path), "--approve", "all"]) == 0
     assert printed(path)[-1] == "success\n"
     assert "denied" not in capsys.readouterr().out
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_a_cell_that_takes_too_long_ends_its_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_notebook(tmp_path / "slow.ipynb", "print('begun', flush=True)\nimport time; time.sleep(600)")
     assert cli.main(["run", str(path), "--timeout", "3"]) == 1
     assert "Cell 1: The cell did not end within 3 s." in capsys.readouterr().out
     assert printed(path)[0].startswith("begun\n")
 
 
-@pytest.fixture
-def marker() -> str:
-    """A value of the environment by which the processes of a test are found."""
-    return f"agent-kernel-test-{os.getpid()}-{time.monotonic_ns()}"
-
-
-def processes_with(marker: str) -> list[int]:
+def processes_with(marker: str) -> list[str]:
+    """The processes that have this in their environment."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if marker.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
+        with suppress(OSError):
+            found += [path.parent.name] if marker.encode() in path.read_bytes() else []
     return found
 
 
@@ -181,7 +168,8 @@ def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
 @pytest.mark.kernel
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
-def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str) -> None:
+def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path) -> None:
+    marker = f"agent-kernel-test-{os.getpid()}-{time.monotonic_ns()}"
     work = 'agent(call("run_shell", command="touch begun; sleep 600"), say("Done."), policy="allow").run("Sleep")'
     folder = tmp_path / "notebooks"  # Landlock opens no folder that has a hidden file, such as the agent's log
     write_notebook(folder / "slow.ipynb", "print('first')", SETUP + work, "print('never')")
@@ -221,21 +209,27 @@ def test_nothing_is_run_if_one_file_is_no_notebook(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_notebook_that_is_given_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_notebook(tmp_path / "good.ipynb", "1")
-    assert cli.main(["run", str(path), str(tmp_path / "." / "good.ipynb")]) == 2
-    assert "Given twice" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("name", "ok"), [("rows", True), ("class", False), ("x = 1; y", False)])
-def test_a_parameter_has_the_name_of_a_variable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, ok: bool
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["./good.ipynb"], "Given twice"),
+        (["-p", "class", "1"], "name of a parameter"),
+        (["-p", "x = 1; y", "1"], "name of a parameter"),
+        (["none.ipynb", "-p", "rows", "1"], "There is no notebook"),
+    ],
+)
+def test_a_wrong_argument_runs_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
 ) -> None:
-    path = tmp_path / "none.ipynb"
-    if not ok:
-        write_notebook(path, "1")
-    assert cli.main(["run", str(path), "-p", name, "1"]) == 2
-    assert ("name of a parameter" in capsys.readouterr().err) is not ok
+    monkeypatch.chdir(tmp_path)
+    write_notebook(Path("good.ipynb"), "open('ran', 'w')")
+    assert cli.main(["run", "good.ipynb", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("ran").exists()
 
 
 @pytest.mark.parametrize(
@@ -247,23 +241,20 @@ def test_a_parameter_is_what_it_looks_like(text: str, value: object) -> None:
     assert type(as_value(text)) is type(value)
 
 
-def test_parameters_are_quoted_and_the_last_of_a_name_counts() -> None:
+@pytest.mark.parametrize("minor", [4, 5])
+def test_parameters_are_quoted_the_last_of_a_name_counts_and_those_of_before_are_replaced(minor: int) -> None:
     source = parameters_cell([("name", 'it\'s "x"\n'), ("top", "inf"), ("name", "b'")])
     assert source == '# Parameters\nname = "b\'"\ntop = float("inf")'
     assert parameters_cell([]) is None
-
-
-@pytest.mark.parametrize("minor", [4, 5])
-def test_parameters_that_were_put_in_before_are_replaced(minor: int) -> None:
     new = nbformat.v4.new_code_cell
     document = nbformat.v4.new_notebook(cells=[new("rows = 1", metadata={"tags": ["parameters"]}), new("rows")])
     document.nbformat_minor = minor
     for cell in document.cells if minor < 5 else ():
         del cell["id"]
-    for rows in ("rows = 2", "rows = 3"):
+    for rows in ("rows = 2", source):
         inject(document, rows)
     nbformat.validate(document)
-    assert [cell.source for cell in document.cells] == ["rows = 1", "rows = 3", "rows"]
+    assert [cell.source for cell in document.cells] == ["rows = 1", source, "rows"]
 
 
 def result(path: Path, error: str) -> NotebookResult:
@@ -272,8 +263,6 @@ def result(path: Path, error: str) -> NotebookResult:
 
 
 def test_the_report_is_well_formed_whatever_a_notebook_printed(tmp_path: Path) -> None:
-    from agent_kernel.notebook.batch.job import plain
-
     error = plain("Error: \x1b[31m<red> & \x00\x0b\ufffe\ud800]]>\x1b[0m")
     write_junit({'a "<&>.ipynb': result(tmp_path / "a.ipynb", error)}, tmp_path / "report.xml")
     (failure,) = ET.parse(tmp_path / "report.xml").getroot().iterfind(".//failure")

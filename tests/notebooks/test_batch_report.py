@@ -35,19 +35,20 @@ def job(logs: Path, name: str = "a", *, parameters: str | None = None, once: boo
     return Job(path, path, logs / f"{name}.log", parameters, {}, None, False, once, again)
 
 
-def begin(one: Job) -> NotebookResult | None:
-    """As a command does that dies before the notebook has ended."""
-    assert one.log is not None
-    with ResultFile(one, one.log) as file:
-        return file.begin(begun(one))
-
-
-def end(one: Job, **values: Any) -> None:
+def begin(one: Job, **ends: Any) -> NotebookResult | None:
+    """Begin a notebook, and end it so; without that, as a command does that dies before."""
     assert one.log is not None
     with ResultFile(one, one.log) as file:
         begins = begun(one)
-        assert file.begin(begins) is None
-        file.end(begins.model_copy(update={"status": "passed"} | values))
+        earlier = file.begin(begins)
+        if ends:
+            assert earlier is None
+            file.end(begins.model_copy(update=ends))
+    return earlier
+
+
+def end(one: Job, **values: Any) -> None:
+    begin(one, **{"status": "passed"} | values)
 
 
 def report(logs: Path, *options: object) -> tuple[int, dict[str, dict[str, Any]]]:
@@ -67,29 +68,22 @@ def test_what_passed_is_not_run_again_and_its_result_counts(tmp_path: Path) -> N
     assert begin(job(tmp_path, once=False)) is None
 
 
-@pytest.mark.parametrize("status", ["failed", "stopped", "began"])
-def test_what_did_not_pass_is_run_again_only_if_that_is_said(tmp_path: Path, status: str) -> None:
-    if status == "began":
-        assert begin(job(tmp_path)) is None
-    else:
-        end(job(tmp_path), status=status, error="It was so.")
+@pytest.mark.parametrize(
+    ("status", "counts_as"), [("failed", "failed"), ("stopped", "stopped"), (None, "unknown"), ("cut off", "unknown")]
+)
+def test_what_did_not_pass_is_run_again_only_if_that_is_said(
+    tmp_path: Path, status: str | None, counts_as: str
+) -> None:
+    assert begin(job(tmp_path), **({"status": status, "error": "It was so."} if status else {})) is None
+    if status == "cut off":
+        path = tmp_path / "a.result.json"
+        path.write_bytes(path.read_bytes()[:40])
+        ended, said = report(tmp_path)
+        assert (ended, said["a"]["status"], "can't be read" in said["a"]["error"]) == (1, "unknown", True)
     earlier = begin(job(tmp_path))
     assert earlier is not None
-    assert earlier.status == ("unknown" if status == "began" else status)
-    assert (earlier.notebook, earlier.earlier) == ("a.ipynb", True)
+    assert (earlier.status, earlier.notebook, earlier.earlier) == (counts_as, "a.ipynb", True)
     assert begin(job(tmp_path, again=True)) is None
-
-
-def test_a_result_that_was_written_in_part_counts_as_begun(tmp_path: Path) -> None:
-    end(job(tmp_path))
-    path = tmp_path / "a.result.json"
-    path.write_bytes(path.read_bytes()[:40])
-    earlier = begin(job(tmp_path))
-    assert earlier is not None
-    assert earlier.status == "unknown"
-    status, said = report(tmp_path)
-    assert (status, said["a"]["status"]) == (1, "unknown")
-    assert "can't be read" in said["a"]["error"]
 
 
 @pytest.mark.parametrize(
@@ -152,10 +146,11 @@ def test_a_notebook_whose_command_is_killed_is_told_from_one_that_runs(tmp_path:
     assert (tmp_path / "ran").read_text() == "x"
 
 
-async def write_trail(path: Path, *times: str) -> None:
+async def write_trail(path: Path, *seconds: int) -> None:
     log = await Log.open(path)
-    for at in times:
-        await log.write(lambda t, at=at: append(t.sql, "rule", {"at": at, "rule": "möglich"}))
+    for second in seconds:
+        entry = {"at": f"2026-11-23T10:00:0{second}.000Z", "rule": "möglich"}
+        await log.write(lambda t, entry=entry: append(t.sql, "rule", entry))
     await log.aclose()
 
 
@@ -163,21 +158,13 @@ async def test_trails_are_merged_by_time_and_each_can_still_be_checked(tmp_path:
     logs = tmp_path / "logs"
     for name in ("a", "sub/b"):
         end(job(logs, name))
-    await write_trail(logs / "a.sqlite", "2026-11-23T10:00:01.000Z", "2026-11-23T10:00:04.000Z")
-    # Its second entry says an earlier time than its first, as where a clock was set back.
-    await write_trail(
-        logs / "sub/b.sqlite", "2026-11-23T10:00:02.000Z", "2026-11-23T10:00:00.000Z", "2026-11-23T10:00:09.000Z"
-    )
+    await write_trail(logs / "a.sqlite", 1, 4)
+    await write_trail(logs / "sub/b.sqlite", 2, 0, 9)  # the second time is earlier, as where a clock was set back
     status, said = report(logs, "--audit", tmp_path / "audit.jsonl")
     lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
     assert status == 0
-    assert [(line["notebook"], line["number"]) for line in lines] == [
-        ("a", 1),
-        ("sub/b", 1),
-        ("sub/b", 2),
-        ("a", 2),
-        ("sub/b", 3),
-    ]
+    order = [f"{line['notebook']} {line['number']}" for line in lines]
+    assert order == ["a 1", "sub/b 1", "sub/b 2", "a 2", "sub/b 3"]
     for name in ("a", "sub/b"):
         last = NO_ENTRY
         for line in lines:
@@ -191,7 +178,7 @@ async def test_trails_are_merged_by_time_and_each_can_still_be_checked(tmp_path:
 async def test_a_log_that_was_lost_or_damaged_fails_the_report(tmp_path: Path) -> None:
     for name in ("lost", "damaged", "whole"):
         end(job(tmp_path, name))
-        await write_trail(tmp_path / f"{name}.sqlite", "2026-11-23T10:00:01.000Z")
+        await write_trail(tmp_path / f"{name}.sqlite", 1)
     (tmp_path / "lost.sqlite").unlink()
     (tmp_path / "damaged.sqlite").write_bytes(b"no log" * 1000)
     status, said = report(tmp_path, "--audit", tmp_path / "audit.jsonl")
@@ -207,10 +194,7 @@ def test_what_was_expected_and_is_not_there_is_reported(tmp_path: Path, capsys: 
     end(job(tmp_path, "b"), status="failed", cells=(CellResult(1, "failed", 0.1, "Error: <a|b>\nmore"),))
     (tmp_path / "names").write_text("a\nb\n\nc\n")
     status, said = report(tmp_path, "--expect", tmp_path / "names", "--markdown", tmp_path / "report.md")
-    assert (status, {name: one["status"] for name, one in said.items()}) == (
-        1,
-        {"a": "passed", "b": "failed", "c": "not_begun"},
-    )
+    assert (status, [one["status"] for one in said.values()]) == (1, ["passed", "failed", "not_begun"])
     printed = capsys.readouterr().out
     assert "failed    b  Cell 1: Error: <a|b>\n" in printed
     assert "3 notebooks: 1 passed, 1 failed, 1 not begun; 0 audit entries, each trail is whole" in printed
@@ -219,11 +203,7 @@ def test_what_was_expected_and_is_not_there_is_reported(tmp_path: Path, capsys: 
     assert "Cell 1: Error: &lt;a\\|b>" in rows[0]
 
 
-@pytest.mark.parametrize("made", [True, False])
-def test_where_there_is_nothing_to_report_that_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: bool
-) -> None:
-    if made:
-        (tmp_path / "logs").mkdir()
-    assert cli.main(["report", str(tmp_path / "logs")]) == 2
-    assert "agent-kernel run --logs" in capsys.readouterr().err
+def test_where_there_is_nothing_to_report_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in (tmp_path, tmp_path / "nothing"):
+        assert cli.main(["report", str(folder)]) == 2
+        assert "agent-kernel run --logs" in capsys.readouterr().err
