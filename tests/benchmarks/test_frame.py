@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +9,6 @@ import pytest
 
 import benchmarks.__main__ as benchmark
 from benchmarks.frame import FORBIDDEN, WITHOUT_PEERS, Figure, Floor, Goal, Report, Skipped
-from benchmarks.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[2]
@@ -25,43 +23,23 @@ def test_a_scenario_prints_its_row_without_peers() -> None:
     assert "create_agent" not in done.stdout
 
 
-def test_the_help_says_what_each_scenario_measures() -> None:
-    command = [sys.executable, "-m", "benchmarks", "--help"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
-    for name in SCENARIOS:
-        (line,) = [line for line in said.splitlines() if line.split()[:1] == [name]]
-        assert len(line.split()) > 4, line
-        assert callable(getattr(import_module(f"benchmarks.scenarios.{SCENARIOS[name]}"), name))
-
-
-def test_a_scenario_that_fails_costs_the_others_nothing(
+def test_a_scenario_that_fails_costs_the_others_nothing_and_one_that_is_skipped_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report(figures=[Figure("a step", 1.0, "ms", Goal(2.0, "2 ms"))])
 
-    def load(name: str) -> SimpleNamespace:
-        return SimpleNamespace(steps=lambda rounds: report, tokens=None)
+    def skipped(*_: object) -> None:
+        raise Skipped("there is no browser")
 
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "tokens,steps", "--no-peers", "--no-files"])
-    monkeypatch.setattr(benchmark, "import_module", load)
+    scenarios = SimpleNamespace(steps=lambda rounds: report, tokens=None, saving=skipped)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "tokens,saving,steps", "--no-peers", "--no-files"])
+    monkeypatch.setattr(benchmark, "import_module", lambda name: scenarios)
     monkeypatch.setenv(WITHOUT_PEERS, "1")
     assert benchmark.main() == 1
     printed = capsys.readouterr()
     assert "| a step | 1 ms | at most 2 ms | met" in " ".join(printed.out.split())
     assert "Not measured, see above: tokens" in printed.err
-
-
-def test_a_scenario_that_needs_a_browser_is_skipped_with_a_clear_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def without(*_: object) -> None:
-        raise Skipped("there is no browser")
-
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "saving", "--no-peers", "--no-files"])
-    monkeypatch.setattr(benchmark, "import_module", lambda name: SimpleNamespace(saving=without))
-    monkeypatch.setenv(WITHOUT_PEERS, "1")
-    assert benchmark.main() == 0
-    assert "saving is skipped: there is no browser." in capsys.readouterr().err
+    assert "saving is skipped: there is no browser." in printed.err
 
 
 @pytest.mark.parametrize(

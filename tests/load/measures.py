@@ -26,8 +26,6 @@ from tests.waiting import look_until
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
-SPARE_MB = 8
-"""Of the C library's memory in use. SQLite's page caches take 2 MB for each connection; the first load fills them."""
 SPARE_BLOCKS = 1.02
 SPARE_OBJECTS = 40
 """What such a connection consists of. None of them is one of this project's."""
@@ -36,21 +34,19 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Held:
-    """What the server's process holds when nothing goes on: garbage is collected, and free memory was given back."""
+    """What the server's process holds when nothing goes on: garbage is collected."""
 
     files: int
     objects: Counter[str]
     """By type, of the packages that a run makes objects of."""
     blocks: int
     """Memory blocks of Python that are in use, without Jupyter's memory of signatures."""
-    c_mb: float
-    """What the C library's allocator has given out, without that memory."""
 
     def is_as_small_as(self, before: "Held") -> bool:
         grown = self.objects - before.objects
         ours = [kind for kind in grown if kind.startswith("agent_kernel")]
         objects = grown.total() <= SPARE_OBJECTS and not ours
-        memory = self.c_mb <= before.c_mb + SPARE_MB and self.blocks <= before.blocks * SPARE_BLOCKS
+        memory = self.blocks <= before.blocks * SPARE_BLOCKS
         return objects and memory and self.files <= before.files + SPARE_FILES
 
 
@@ -63,7 +59,7 @@ class Measure:
 
     def row(self) -> list[str]:
         before, after = (
-            (str(held.files), f"{held.objects.total():,}", f"{held.blocks / 1e3:,.0f}", f"{held.c_mb:.0f}")
+            (str(held.files), f"{held.objects.total():,}", f"{held.blocks / 1e3:,.0f}")
             for held in (self.before, self.after)
         )
         return [self.name, f"{self.seconds:.1f}", *map(" -> ".join, zip(before, after, strict=True))]
@@ -74,18 +70,17 @@ class Measure:
 
     def __str__(self) -> str:
         grown = self.after.objects - self.before.objects
-        return f"{self.name}: {grown} more; seconds, files, objects, blocks, C memory: {self.row()[1:]}"
+        return f"{self.name}: {grown} more; seconds, files, objects, blocks: {self.row()[1:]}"
 
 
 def grew(first: Measure, again: Measure) -> bool:
     """Whether the same load a second time left more behind: the first fills caches."""
-    return again.after.c_mb > first.after.c_mb + SPARE_MB / 2 or again.after.blocks > first.after.blocks * SPARE_BLOCKS
+    return again.after.blocks > first.after.blocks * SPARE_BLOCKS
 
 
 def table(measures: list[Measure]) -> str:
-    rows = [["load", "seconds", "open files: before -> after", "objects of a run", "Python's blocks, thousands",
-             "C memory in use, MB"]]  # fmt: skip
-    rows += [["---", *["---:"] * 5], *(measure.row() for measure in measures)]
+    rows = [["load", "seconds", "open files: before -> after", "objects of a run", "Python's blocks, thousands"]]
+    rows += [["---", *["---:"] * 4], *(measure.row() for measure in measures)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -100,11 +95,9 @@ class LoadedServer:
     async def look(self) -> Held:
         status, alive = await self.server.ask("GET", probe.PATH)
         assert status == 200, alive
-        return Held(self._files(), Counter(alive["objects"]), alive["blocks"], alive["c_bytes"] / 2**20)
-
-    def _files(self) -> int:
         assert self.server.process is not None
-        return len(list(Path(f"/proc/{self.server.process.pid}/fd").iterdir()))
+        files = len(os.listdir(f"/proc/{self.server.process.pid}/fd"))  # noqa: PTH208
+        return Held(files, Counter(alive["objects"]), alive["blocks"])
 
     async def settled(self, before: Held) -> Held:
         """What it holds once it has let go of all, or after a while. Some things take a few seconds, such as a

@@ -1,12 +1,10 @@
 """A server extension for the load only: what the server's process holds, once it has collected its garbage.
 
-The resident set says little: Python's and the C library's allocators keep pages for later, and a page goes back only
-when nothing in it is in use. So it counts what is alive, asks both allocators how much of theirs is in use, and has the
-C library give back what is free.
+The resident set says little: allocators keep pages for later. So it counts what is alive, SQLite's connections too, and
+the memory blocks of Python that are in use.
 """
 
 import asyncio
-import ctypes
 import gc
 import heapq
 import sys
@@ -19,7 +17,7 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 PATH = "agent-kernel-load"
-OURS = ("agent_kernel", "langgraph", "langchain_core", "openai", "httpx2", "aiohttp", "asyncio", "_asyncio")
+OURS = ("agent_kernel", "langgraph", "langchain_core", "openai", "httpx2", "aiohttp", "asyncio", "_asyncio", "sqlite3")
 """Packages whose objects are counted: this project's, and those that a run makes objects of."""
 
 
@@ -29,27 +27,6 @@ def _jupyter_server_extension_points() -> list[dict[str, Any]]:
 
 def _load_jupyter_server_extension(app: Any) -> None:
     app.web_app.add_handlers(".*$", [(url_path_join(app.web_app.settings["base_url"], PATH), ProbeHandler)])
-
-
-class _MallInfo(ctypes.Structure):
-    """`struct mallinfo2` of glibc 2.33 and newer: mallinfo(3)."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
-                     "keepcost")
-    )  # fmt: skip
-
-
-def _c_bytes() -> int:
-    """What the C library's allocator has given out: SQLite's and zlib's memory, and Python's objects above 512 bytes.
-    0 where it can't say."""
-    ask: Any = getattr(ctypes.CDLL(None), "mallinfo2", None)
-    if ask is None:
-        return 0
-    ask.restype = _MallInfo
-    info = ask()
-    return int(info.uordblks + info.hblkhd)
 
 
 def _drop_cancelled_timers() -> None:
@@ -70,16 +47,10 @@ class ProbeHandler(APIHandler):
         counted = Counter(type(one) for one in alive)
         # By type: to be asked for its class makes a lazy object load all that it stands for.
         # Jupyter keeps the signatures of the last 65,536 messages of each connection, so that none is played again.
-        histories = [one.digest_history for one in alive if issubclass(type(one), Session)]
-        signatures = sum(map(len, histories))
-        tables = sum(map(sys.getsizeof, histories))
+        signatures = sum(len(one.digest_history) for one in alive if issubclass(type(one), Session))
         ours = {
             f"{kind.__module__}.{kind.__qualname__}": count
             for kind, count in counted.items()
             if str(kind.__module__).split(".")[0].startswith(OURS) and kind is not asyncio.TimerHandle
         }
-        trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
-        blocks = sys.getallocatedblocks() - signatures
-        self.finish({"objects": ours, "blocks": blocks, "c_bytes": _c_bytes() - tables})
+        self.finish({"objects": ours, "blocks": sys.getallocatedblocks() - signatures})

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.notebooks.headless import SETUP
 from tests.notebooks.kernel import TestKernel
 
 INSTALL = '__import__("agent_kernel.notebook", fromlist=["install"]).install()'
@@ -48,6 +49,12 @@ def kernel(shared_kernel: TestKernel) -> TestKernel:
     """The shared kernel, which has forgotten the tests before."""
     shared_kernel.forget()
     return shared_kernel
+
+
+@pytest.fixture
+def scripted(kernel: TestKernel) -> TestKernel:
+    kernel.run(SETUP)
+    return kernel
 
 
 @pytest.fixture(scope="package")

@@ -4,14 +4,19 @@ from pathlib import Path
 
 import nbformat
 
-SETUP = """import agent_kernel as ak
-from agent_kernel.errors import ModelUnavailable
-from agent_kernel.testing import ScriptedModel, call, say
+SETUP = """import agent_kernel as ak, asyncio
+from agent_kernel.errors import ModelUnavailable, RunFailed
+from agent_kernel.testing import ScriptedModel, call, calls, say
+down = ModelUnavailable("The service is down. Try it later.")
 def agent(*turns, **options):
     return ak.Agent(model=ScriptedModel([*turns]), **options)
+def allowing(*turns, **options):
+    return agent(*turns, policy="allow", **options)
+async def silent(request):
+    await asyncio.sleep(600)
+    yield
 """
-UNAWAITED = """down = ModelUnavailable("The service is down.")
-run = agent(call("run_python", code="1"), down, policy="allow").start("Sum the table")"""
+UNAWAITED = 'run = allowing(call("run_python", code="1"), down).start("Sum the table")'
 
 
 def write_notebook(path: Path, *cells: str, tags: tuple[str, ...] = (), kernel: str = "python3") -> Path:

@@ -1,24 +1,25 @@
 """Runs with no server: the runtime in the kernel's own process, with a page and without one."""
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.notebooks.headless import SETUP
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
-IMPORTS = "from agent_kernel.testing import ScriptedModel, call, calls, say\nimport agent_kernel as ak\n"
-ANSWER = 'model = ScriptedModel([call("run_python", code="x = 6 * 7\\nprint(x)"), say("It is **42**.")])\n'
+ANSWER = 'turns = call("run_python", code="x = 6 * 7\\nprint(x)"), say("It is **42**.")\n'
 
 
 @pytest.fixture
-def model_kernel(kernel: TestKernel) -> TestKernel:
-    kernel.run(IMPORTS + ANSWER)
-    return kernel
+def model_kernel(scripted: TestKernel) -> TestKernel:
+    scripted.run(ANSWER)
+    return scripted
 
 
 def states(kernel: TestKernel) -> Any:
@@ -26,82 +27,75 @@ def states(kernel: TestKernel) -> Any:
 
 
 def test_with_nobody_there_to_ask_an_undecided_call_is_denied_and_the_run_goes_on(model_kernel: TestKernel) -> None:
-    cell = model_kernel.run("run = ak.Agent(model=model).run('What is 6 * 7?')\nrun.status, run.text, 'x' in dir()")
+    cell = model_kernel.run("run = agent(*turns).run('What is 6 * 7?')\nrun.status, run.text, 'x' in dir()")
     assert cell.value == "('complete', 'It is **42**.', False)"
     assert "denied" in states(model_kernel)
 
 
-def test_a_scripted_policy_decides_and_answers(model_kernel: TestKernel) -> None:
-    model_kernel.run(
-        IMPORTS + "turns = [call('run_python', code='a = 1'), call('ask_user', question='Which?')]\n"
-        "model = ScriptedModel([calls(*turns, call('run_python', code='b = 1')), say('Done.')])\n"
+def test_a_scripted_policy_decides_and_answers(scripted: TestKernel) -> None:
+    scripted.run(
+        "turns = [call('run_python', code='a = 1'), call('ask_user', question='Which?')]\n"
         "policy = ak.Policy.scripted([ak.edit({'code': 'a = 2'}, 'run_python'), ak.answer('The first.')])\n"
-        "run = ak.Agent(model=model, policy=policy).run('Go')"
+        "run = agent(calls(*turns, call('run_python', code='b = 1')), say('Done.'), policy=policy).run('Go')"
     )
-    assert model_kernel.value("a, 'b' in dir(), run.tool_calls[1].result") == "(2, False, 'The first.')"
-    decided = model_kernel.value("' '.join(f'{one.state}:{one.by}' for one in run.tool_calls)")
+    assert scripted.value("a, 'b' in dir(), run.tool_calls[1].result") == "(2, False, 'The first.')"
+    decided = scripted.value("' '.join(f'{one.state}:{one.by}' for one in run.tool_calls)")
     assert decided == "'success:script success:script denied:policy'"
 
 
 def test_awaiting_a_run_runs_its_calls_in_the_cell_and_keeps_the_loop_free(model_kernel: TestKernel) -> None:
     cell = model_kernel.run(
-        "import asyncio\n"
         "async def tick():\n"
-        "    while True:\n"
-        "        ticks.append(1)\n"
-        "        await asyncio.sleep(0.001)\n"
+        "    while True: ticks.append(1); await asyncio.sleep(0.001)\n"
         "ticks = []; ticker = asyncio.create_task(tick())\n"
-        "run = await ak.Agent(model=model, policy='allow').start('What is 6 * 7?')\n"
+        "run = await allowing(*turns).start('What is 6 * 7?')\n"
         "run.text, x, len(ticks) > 5, ticker.cancel()"
     )
     assert cell.value == "('It is **42**.', 42, True, True)"
 
 
 def test_calls_of_a_run_that_nobody_waits_for_run_between_cells(model_kernel: TestKernel) -> None:
-    model_kernel.run("run = ak.Agent(model=model, policy='allow').start('What is 6 * 7?')")
+    model_kernel.run("run = allowing(*turns).start('What is 6 * 7?')")
     while model_kernel.value("run.status") == "'running'":
         pass
     assert model_kernel.value("x, run.text, _") == "(42, 'It is **42**.', 'complete')"
 
 
-def test_tools_may_be_functions_coroutines_and_runs_themselves(model_kernel: TestKernel) -> None:
-    model_kernel.run(
-        IMPORTS + "import asyncio\n"
-        "@ak.tool(approval='allow')\n"
-        "def double(n: int) -> int:\n"
-        "    'Double it.'\n"
-        "    return 2 * n\n"
-        "@ak.tool(approval=lambda arguments: 'deny' if arguments['n'] > 5 else 'allow')\n"
-        "async def later(n: int) -> dict[str, int]:\n"
-        "    'Wait.'\n"
-        "    await asyncio.sleep(0)\n"
-        "    return {'n': n}\n"
-        "@ak.tool(approval='allow')\n"
-        "def nested(question: str) -> str:\n"
-        "    'Ask another agent.'\n"
-        "    inner = ScriptedModel([call('double', n=21), say('inner says 42')])\n"
-        "    return ak.Agent(model=inner, tools=[double]).run(question).text\n"
-        "turns = [call('double', n=2), call('later', n=3), call('later', n=9), call('nested', question='?')]\n"
-        "agent = ak.Agent(model=ScriptedModel([calls(*turns), say('done')]), tools=[double, later, nested])\n"
-        "run = agent.run('go')"
-    )
-    found = model_kernel.run("for call in run.tool_calls: print((call.tool_name, call.state, call.result))").streams()
-    assert "('double', 'success', '4')" in found
-    assert """('later', 'success', '{"n": 3}')""" in found
-    assert "('later', 'denied'" in found
-    assert "('nested', 'success', " in found
-    assert "inner says 42')" in found
+TOOLS = """
+@ak.tool(approval='allow')
+def double(n: int) -> int:
+    'Double it.'
+    return 2 * n
+@ak.tool(approval=lambda arguments: 'deny' if arguments['n'] > 5 else 'allow')
+async def later(n: int) -> dict[str, int]:
+    'Wait.'
+    await asyncio.sleep(0)
+    return {'n': n}
+@ak.tool(approval='allow')
+def nested(question: str) -> str:
+    'Ask another agent.'
+    return agent(call('double', n=21), say('inner says 42'), tools=[double]).run(question).text
+asks = [call('double', n=2), call('later', n=3), call('later', n=9), call('nested', question='?')]
+run = agent(calls(*asks), say('done'), tools=[double, later, nested]).run('go')
+"""
 
 
-def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
+def test_tools_may_be_functions_coroutines_and_runs_themselves(scripted: TestKernel) -> None:
+    scripted.run(TOOLS)
+    found = scripted.value("[(call.state, call.result.splitlines()[-1]) for call in run.tool_calls]")
+    double, later, denied, nested = ast.literal_eval(found)
+    assert (double, later, denied[0]) == (("success", "4"), ("success", '{"n": 3}'), "denied")
+    assert nested == ("success", "inner says 42")
+
+
+def test_waiting_no_longer_than_a_timeout(scripted: TestKernel) -> None:
     # In one cell: without a page, a cell ends when its runs have ended.
-    waited = kernel.run(
-        IMPORTS + "import asyncio, threading\n"
-        "gate = threading.Event()\n"
+    waited = scripted.run(
+        "gate = asyncio.Event()\n"
         "async def held(request):\n"
         "    while not gate.is_set(): await asyncio.sleep(0.01)\n"
         "    yield say('at last')\n"
-        "run = ak.Agent(model=ScriptedModel([held])).start('go')\n"
+        "run = agent(held).start('go')\n"
         "try: run.wait(timeout=0.05)\n"
         "except TimeoutError as error: print(error)\n"
         "gate.set(); run.wait().text"
@@ -110,10 +104,9 @@ def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
     assert waited.value == "'at last'"
 
 
-def test_a_page_approves_while_the_cell_blocks(kernel: TestKernel) -> None:
-    kernel.run(IMPORTS + ANSWER)
-    page = Page(kernel)
-    cell = kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
+def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None:
+    page = Page(model_kernel)
+    cell = model_kernel.send("agent(*turns).run('What is 6 * 7?').text", allow_stdin=True)
     page.open()
     asked = page.event("approval_request")
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
@@ -123,12 +116,12 @@ def test_a_page_approves_while_the_cell_blocks(kernel: TestKernel) -> None:
     bundle = page.record()
     assert "application/vnd.jupyter.widget-view+json" not in bundle["data"]
     assert "data-agent-record" in bundle["data"]["text/html"]
-    assert kernel.result(cell).value == "'It is **42**.'"
+    assert model_kernel.result(cell).value == "'It is **42**.'"
 
 
 def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
     model_kernel.set_constant("agent_kernel.notebook.hosts.embedded", "CLIENT_SECONDS", 0.1)
-    model_kernel.run("(denied,) = ak.Agent(model=model).run('go').tool_calls", allow_stdin=True)
+    model_kernel.run("(denied,) = agent(*turns).run('go').tool_calls", allow_stdin=True)
     assert "Nobody could be asked" in model_kernel.value("denied.reason")
     assert model_kernel.value("denied.by") == "'policy'"
 
@@ -137,18 +130,18 @@ def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
     start_kernel: Callable[..., TestKernel],
 ) -> None:
     kernel = start_kernel(AGENT_KERNEL_SERVER_PID="1")
-    kernel.run(IMPORTS + ANSWER)
-    assert kernel.value("ak.Agent(model=model).run('go').status") == "'complete'"
+    kernel.run(SETUP + ANSWER)
+    assert kernel.value("agent(*turns).run('go').status") == "'complete'"
 
 
 def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path
+    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel = start_kernel()
     (tmp_path / ".agent-kernel.toml").write_text('policy = "plan"\nrules = ["allow *"]\n')
-    kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
-    kernel.run(f"{IMPORTS}{ANSWER}%load_ext agent_kernel")
-    kernel.run("run = ak.Agent(model=model, policy=ak.Policy(['allow run_python'], 'allow')).run('What is 6 * 7?')")
+    monkeypatch.chdir(tmp_path)
+    kernel = start_kernel()
+    kernel.run(f"{SETUP}{ANSWER}%load_ext agent_kernel")
+    kernel.run("run = agent(*turns, policy=ak.Policy(['allow run_python'], 'allow')).run('What is 6 * 7?')")
     assert states(kernel) == "[('run_python', 'denied', 'policy')]"
     said = kernel.run("%agent config").streams()
     assert "Runs here are limited by .agent-kernel.toml: at most plan." in said

@@ -12,25 +12,14 @@ from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
-SETUP = """from agent_kernel.testing import ScriptedModel, call, say
-import agent_kernel as ak, asyncio
-def agent(*turns, **options):
-    return ak.Agent(model=ScriptedModel([*turns]), policy="allow", **options)
-"""
 STATES = "[(one.state, one.reason) for one in run.tool_calls]"
 SLOW = "async def slow() -> int:\n    'Be slow.'\n    print('so far'); await asyncio.sleep(60); return 1"
 TWICE = """looks = call("run_python", code="seen = [1]"), call("run_python", code="seen.append(2)")
-run = agent(*looks, say("Looked twice."), budget=ak.Budget(tool_calls=1)).run("Look twice.")"""
+run = allowing(*looks, say("Looked twice."), budget=ak.Budget(tool_calls=1)).run("Look twice.")"""
 NOT_WELL = failure(400, "The model is not well.")
 RUN = "run = ak.Agent().run('What is 6 * 7?')"
 ENDED = "run.wait().status, run.done, run.text"
 """The record is shown just before the run is done."""
-
-
-@pytest.fixture
-def scripted(kernel: TestKernel) -> TestKernel:
-    kernel.run(SETUP)
-    return kernel
 
 
 @pytest.mark.parametrize("asked", ["call('slow')", "call('run_shell', command='echo so far; sleep 60')"])
@@ -38,14 +27,16 @@ def test_a_tool_that_takes_too_long_is_interrupted_and_its_output_so_far_is_kept
     scripted: TestKernel, asked: str
 ) -> None:
     scripted.run(SLOW)
-    scripted.run(f"run = agent({asked}, say('Done.'), tools=[slow], timeouts={{'slow': 2, 'run_shell': 2}}).run('Go.')")
+    scripted.run(
+        f"run = allowing({asked}, say('Done.'), tools=[slow], timeouts={{'slow': 2, 'run_shell': 2}}).run('Go.')"
+    )
     assert scripted.value(STATES) == "[('error', 'Timed out after 2 s.')]"
     assert scripted.value("run.status, 'so far' in run.tool_calls[0].result") == "('complete', True)"
 
 
 def test_a_run_without_a_page_whose_time_is_up_is_interrupted_and_ends(scripted: TestKernel) -> None:
     loop = "call('run_python', code='seen = 1\\nwhile True: pass')"
-    scripted.run(f"run = agent({loop}, budget=ak.Budget(seconds=3)).run('Go.')")
+    scripted.run(f"run = allowing({loop}, budget=ak.Budget(seconds=3)).run('Go.')")
     assert scripted.value("run.status, run.error.code, seen") == "('error', 'BUDGET_EXCEEDED', 1)"
     assert scripted.value(STATES) == """[('cancelled', "The run's time budget of 3 s is used up.")]"""
 
