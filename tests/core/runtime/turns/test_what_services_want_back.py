@@ -1,10 +1,9 @@
 """What a model thought, and other fields that services want back, go back unchanged and in their place through all that
 happens to a run, and to no other service. The doubles refuse what was changed, and what they do not know."""
 
-import sqlite3
+import itertools
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import orjson
 import pytest
 
 from agent_kernel.log.message_rows import read_messages
-from agent_kernel.models.base import Model, ModelTurn
+from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import MessageEvent, ReasoningEvent, RunEvent, TokenEvent
@@ -36,7 +35,7 @@ from tests.core.models.chat_services import (
 )
 from tests.core.models.model_apis import APIS, MESSAGES, RESPONSES, WireApi
 from tests.core.models.model_fixtures import connected, speaking
-from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import NO, Stage, Stages, run_view, second_life
 
 ENCRYPTED = {"type": "reasoning.encrypted", "format": "google-gemini-v1", "index": 0}
 
@@ -45,14 +44,9 @@ def reasoning_of(messages: Sequence[dict[str, Any]]) -> list[str | None]:
     return [one.get("reasoning_content") for one in answers(list(messages))]
 
 
-async def decide(one: Stage, number: int, decision: Decision) -> None:
-    request = (await one.requests(number))[-1]
-    await one.conversation.route_decision(request.approval_id, decision)
-
-
 @pytest.mark.parametrize("service", [DeepSeek, Kimi])
 async def test_reasoning_goes_back_through_steps_prompts_denial_edit_and_restart(
-    service: type[StrictService], tmp_path: Path
+    stages: Stages, service: type[StrictService], tmp_path: Path
 ) -> None:
     script = (
         look("a", "First"),
@@ -63,19 +57,15 @@ async def test_reasoning_goes_back_through_steps_prompts_denial_edit_and_restart
         say("Two."),
     )
     async with connected(*script, api=speaking_as(service)) as (server, model):
-        one = await stage(model, tmp_path / "log.sqlite")
-        handle = await one.start()
-        await decide(one, 1, Decision(approved=False, reason="No."))
-        await decide(one, 2, Decision(approved=True, edited_input={"code": "3"}))
-        assert (await handle.wait()).text == "One."
-        await one.close()
-        again = await stage(model, tmp_path / "log.sqlite")
-        await converse(again, one.conversation.conversation_id, "And now?")
-        await again.close()
+        one = await stages(model, path=tmp_path / "log.sqlite")
+        result = await one.run("Go", NO, Decision(approved=True, edited_input={"code": "3"}))
+        assert result.text == "One."
+        async with second_life(one, model=model) as again:
+            assert (await again.run("And now?")).text == "Two."
         assert reasoning_of(sent(server)) == ["First", "Second", "Third", "Fourth", ""]
-        for request in server.requests[1:]:
-            before = server.requests[server.requests.index(request) - 1].body["messages"]
-            assert request.body["messages"][: len(before)] == before
+        bodies = [request.body["messages"] for request in server.requests]
+        for before, after in itertools.pairwise(bodies):
+            assert after[: len(before)] == before
 
 
 async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_anew(stages: Stages) -> None:
@@ -86,14 +76,10 @@ async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_a
         ]
         return wants_back(call("look", call_id="tool_0_look"), reasoning=f"Step {number}", reasoning_details=details)
 
-    async with connected(step(1), step(2), say("One."), say("Two."), api=speaking_as(GeminiAtOpenRouter)) as (
-        server,
-        model,
-    ):
+    script = (step(1), step(2), say("One."), say("Two."))
+    async with connected(*script, api=speaking_as(GeminiAtOpenRouter)) as (server, model):
         one = await stages(model)
-        for answer in ("One.", "Two."):
-            result = await one.run()
-            assert (result.text, result.run.error) == (answer, None)
+        assert [(await one.run()).text for _ in range(2)] == ["One.", "Two."]
     first, second, *_ = answers(sent(server))
     assert [item.get("data") for item in second["reasoning_details"]] == [None, "signature of 2"]
     assert "reasoning" not in first
@@ -135,42 +121,24 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
     if known:
         monkeypatch.setattr("agent_kernel.models.chat_messages._MISTRAL", ".127.0.0.1")
     both = calls(call("look", call_id="toolu_01A"), call("look", call_id="toolu_01B"))
+    script = (look("AbCd12345", "Is it missing?"), say("Two."), say("Three."))
     async with (
         connected(both, say("One."), api=MESSAGES) as (_, claude),
-        connected(look("AbCd12345", "Is it missing?"), say("Two."), say("Three."), api=speaking_as(Mistral)) as (
-            server,
-            mistral,
-        ),
+        connected(*script, api=speaking_as(Mistral)) as (server, mistral),
     ):
-        changing = Changing(claude)
-        one = await stages(changing)
+        one = await stages(claude)
         await one.run()
-        changing.model = mistral
-        for answer in ("Two.", "Three."):
-            result = await one.run()
-            assert (result.text, result.run.error) == (answer, None)
+        one.use(mistral)
+        assert [(await one.run()).text for _ in range(2)] == ["Two.", "Three."]
     assert len(server.requests) == (4 if known else 5)  # what it thought is refused once, too
     ids = [call["id"] for call in calls_of(sent(server))]
     assert ids == [message["tool_call_id"] for message in sent(server) if message["role"] == "tool"]
-    assert len(set(ids)) == 3
-    assert ids[2] == "AbCd12345"
+    assert (len(set(ids)), ids[2]) == (3, "AbCd12345")
     assert ids[:2] == [call["id"] for call in calls_of(sent(server, -2))][:2]
-    assert {call.tool_call_id for call in result.tool_calls} == set()
-    view = await one.conversation.view()
-    assert [call.tool_call_id for call in view.tool_calls] == ["toolu_01A", "toolu_01B", "AbCd12345"]
+    assert [call.tool_call_id for call in await one.calls()] == ["toolu_01A", "toolu_01B", "AbCd12345"]
 
 
 # Nothing empty.
-
-
-@dataclass
-class Changing:
-    """A model in whose place another can be put."""
-
-    model: Model
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
 
 
 def think(turn: ModelTurn, thought: str) -> ModelTurn:
@@ -207,42 +175,26 @@ def notices(stage: Stage) -> list[str]:
     return [notice.content for event in stage.of(RunEvent) for notice in event.run.notices]
 
 
-async def converse(one: Stage, conversation_id: str, prompt: str) -> None:
-    """A message in a conversation that an earlier life of the server had."""
-    conversation = await one.runtime.conversation(conversation_id)
-    subscription = conversation.subscribe()
-    await conversation.send_message(prompt)
-    async for frame in subscription:
-        if '"type":"complete"' in frame:
-            subscription.close()
-
-
 STEP = ["user", "thought First", "call a", "output a"]
 
 
 @pytest.mark.parametrize("api", [RESPONSES, MESSAGES], ids=lambda api: api.name)
-async def test_after_a_restart_and_once_in_the_log(tmp_path: Path, api: WireApi) -> None:
-    path = tmp_path / "log.sqlite"
+async def test_after_a_restart_and_once_in_the_log(stages: Stages, tmp_path: Path, api: WireApi) -> None:
     script = (look("a", "First"), think(say("One."), "Second"), say("Two."))
-    connection = connected(*script, api=api) if api is RESPONSES else speaking(*script)
-    async with connection as (server, model):
-        one = await stage(model, path)
+    async with connected(*script, api=api) if api is RESPONSES else speaking(*script) as (server, model):
+        one = await stages(model, path=tmp_path / "log.sqlite")
         await one.run()
-        conversation_id = one.conversation.conversation_id
-        await one.close()
-        again = await stage(model, path)
-        await converse(again, conversation_id, "And now?")
-        view = await (await again.runtime.conversation(conversation_id)).view()
-        assert [m.reasoning for m in view.messages if m.role == "assistant"] == ["First", "Second", ""]
-        await again.close()
+        async with second_life(one, model=model) as again:
+            await again.run("And now?")
+            view = await again.conversation.view()
+            bodies = await again.log.read(lambda sql: [body for _, _, body in read_messages(sql, 1)])
+    assert [m.reasoning for m in view.messages if m.role == "assistant"] == ["First", "Second", ""]
     if api is RESPONSES:
         assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
         return
     assert thoughts(server) == ["First", "Second"]
-    with closing(sqlite3.connect(path)) as sql:
-        bodies = [body for _, _, body in read_messages(sql, 1)]
     assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
-    assert SIGNED not in str(one.events)
+    assert SIGNED not in str(again.events)
 
 
 async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
@@ -264,15 +216,13 @@ async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, 
         connected(look("a", "First"), think(say("One."), "Second"), say("Three."), api=RESPONSES) as (server, model),
         connected(look("b", "Else"), say("Two."), api=other) as (other_server, other_model),
     ):
-        changing = Changing(model)
-        one = await stages(changing)
-        for chosen, prompt in ((model, "1"), (other_model, "2"), (model, "3")):
-            changing.model = chosen
-            result = await one.run(prompt)
+        one = await stages(model)
+        for chosen in (model, other_model, model):
+            one.use(chosen)
+            result = await one.run()
             assert result.run.error is None, result.run.error
     text = orjson.dumps(other_server.requests[-1].body).decode()
-    assert "gAAAA" not in text
-    assert "rs_" not in text
+    assert ("gAAAA" in text, "rs_" in text) == (False, False)
     own = [*STEP, "thought Second", "assistant"]
     assert shape(server) == [*own, "user", "call b", "output b", "assistant", "user"]
     assert notices(one) == []
@@ -283,15 +233,12 @@ async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(s
     script = (look("a", "First"), think(say("One."), "Second"), refused, say("Two."), say("Three."))
     async with connected(*script, api=RESPONSES) as (server, model):
         one = await stages(model)
-        for prompt in ("Look.", "And now?", "And then?"):
-            result = await one.run(prompt)
-            assert result.run.error is None
-    assert [one for one in shape(server, 3) if "thought" in one] == []
-    assert [one for one in shape(server, 4) if "thought" in one] == []
-    assert set(notices(one)) == {
-        "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
-    }
-    assert [event.run.notices for event in one.of(RunEvent)][-1] == []  # the last run has none
+        for _ in range(3):
+            assert (await one.run()).run.error is None
+    assert [item for request in (3, 4) for item in shape(server, request) if "thought" in item] == []
+    told = "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
+    assert set(notices(one)) == {told}
+    assert run_view(one).notices == []  # the last run has none
 
 
 def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
