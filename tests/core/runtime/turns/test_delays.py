@@ -1,17 +1,14 @@
 """A run whose model's service has to be asked again: what is shown, Try now, Stop, and a connection that is cut."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agent_kernel.log import message_rows
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
 from agent_kernel.protocol.events import MessageEvent, RunEvent
-from agent_kernel.protocol.views import ConversationView, DelayView
+from agent_kernel.protocol.views import DelayView
 from agent_kernel.record.story import make_story
 from agent_kernel.record.words import delayed
 from agent_kernel.runtime.clients.dispatch import handle_command
@@ -24,37 +21,18 @@ from tests.core.runtime.runtime_fixtures import Stage, Stages
 
 
 @asynccontextmanager
-async def model_of(*script: Scripted, auto: bool = False) -> AsyncIterator[tuple[HttpModel, FakeOpenAI, VirtualClock]]:
-    clock = VirtualClock(auto=auto)
+async def staged(
+    stages: Stages, *script: Scripted, **settings: Any
+) -> AsyncIterator[tuple[Stage, FakeOpenAI, VirtualClock]]:
+    clock = VirtualClock(auto=False)
     with FakeOpenAI(script) as server:
         model = model_at(server.url, wire_name="m", clock=clock)
-        try:
-            yield model, server, clock
-        finally:
-            await model.aclose()
-
-
-@asynccontextmanager
-async def staged(
-    stages: Stages, *script: Scripted, auto: bool = False
-) -> AsyncIterator[tuple[Stage, FakeOpenAI, VirtualClock]]:
-    async with model_of(*script, auto=auto) as (model, server, clock):
-        yield await stages(model), server, clock
+        yield await stages(model, **settings), server, clock
+        await model.aclose()
 
 
 def delays(stage: Stage) -> list[DelayView]:
     return [event.run.delay for event in stage.of(RunEvent) if event.run.delay is not None]
-
-
-async def advance(clock: VirtualClock, seconds: float) -> None:
-    """Advance the time once something waits for that: a delay is shown before it begins."""
-    while not clock.sleepers:  # noqa: ASYNC110 -- the clock tells nobody
-        await asyncio.sleep(0)
-    clock.advance(seconds)
-
-
-async def snapshot(stage: Stage) -> ConversationView:
-    return await stage.conversation.view()
 
 
 async def test_try_now_asks_at_once_and_says_so_and_pressed_twice_it_asks_once(stages: Stages) -> None:
@@ -99,11 +77,10 @@ async def test_a_slow_model_is_said_to_be_waited_for_since_it_was_asked_until_it
         assert seen.wait(30)
         return say("Hi")
 
-    async with model_of(answers_once_that_was_seen) as (model, _, __):
-        stage = await stages(model, slow_seconds=0.2)
+    async with staged(stages, answers_once_that_was_seen, slow_seconds=0.2) as (stage, _, __):
         handle = await stage.start()
         [delay] = await stage.until(lambda: delays(stage))
-        started = (await snapshot(stage)).runs[0].started_at
+        started = (await stage.conversation.view()).runs[0].started_at
         assert (delay.kind, delay.until, delay.cause, delay.attempt) == ("slow", None, "", 1)
         assert delay.since >= started
         assert delayed(delay).startswith("Waiting for the model\u2019s answer, ")
@@ -115,8 +92,7 @@ async def test_a_slow_model_is_said_to_be_waited_for_since_it_was_asked_until_it
 async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_is_tried_again(stages: Stages) -> None:
     half = events(delta(content="Half an "), delta(content="answer, then"), pause=0.02, cut_after=10**6)
     async with staged(stages, half, say("A whole answer.")) as (stage, server, _):
-        handle = await stage.start()
-        failed = await handle.wait()
+        failed = await stage.run()
         assert failed.run.status == "error"
         assert failed.run.error.message == (
             "The answer was cut off after 4 words: the connection was closed early. "
@@ -124,11 +100,10 @@ async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_
         )
         story = make_story(failed.run, failed.messages, failed.tool_calls)
         assert (story.answers, story.error) == (("Half an answer, then",), failed.run.error.message)
-        assert [one.content for one in (await snapshot(stage)).messages] == ["Go", "Half an answer, then"]
-        again = await (await stage.conversation.retry_run(handle.run_id)).wait()
+        shown = (await stage.conversation.view()).messages
+        assert [one.content for one in shown] == ["Go", "Half an answer, then"]
+        again = await (await stage.conversation.retry_run(failed.run.run_id)).wait()
         assert (again.text, [one.content for one in again.messages]) == ("A whole answer.", ["Go", "A whole answer."])
     assert [message["role"] for message in server.requests[1].body["messages"]] == ["system", "user"]
     taken_back = [event for event in stage.of(MessageEvent) if event.role == "assistant" and event.content == ""]
     assert len(taken_back) == 1
-    number = stage.conversation.row.number
-    assert await stage.log.read(lambda sql: message_rows.cut_off_answers(sql, number, handle.run_id)) == []

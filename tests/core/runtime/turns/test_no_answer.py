@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent_kernel.models.base import LocalServer, Model, ModelTurn, TokenUsage
+from agent_kernel.models.base import LocalServer, ModelTurn, TokenUsage
 from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import render_record
 from agent_kernel.testing import FakeOpenAI, call, calls, say
@@ -52,8 +51,7 @@ async def fails_and_is_tried_again(
     known = Capabilities(server=runs_on)
     async with connected(LOOK, bad, say("Done."), api=api, capabilities=known) as (server, model):
         stage = await stages(model)
-        handle = await stage.start("Look.")
-        failed = await handle.wait()
+        failed = await stage.run("Look.")
         assert failed.run.error is not None
         assert (failed.run.status, failed.run.finish_reason) == ("error", "error")
         assert (failed.run.error.code, failed.text) == ("LLM_ERROR", "")
@@ -62,7 +60,7 @@ async def fails_and_is_tried_again(
         assert stage.of(CompleteEvent)[-1].error == failed.run.error
         assert shown(stage) == ([left] if left else [])
         assert failed.run.usage.total_tokens >= 11
-        again = await (await stage.conversation.retry_run(handle.run_id)).wait()
+        again = await (await stage.conversation.retry_run(failed.run.run_id)).wait()
     assert (again.run.status, again.run.finish_reason, again.text) == ("complete", "stop", "Done.")
     assert shown(stage) == ["Done."]
     *_, first, second = (server.requests[number].body for number in (1, 2))
@@ -78,10 +76,7 @@ async def fails_and_is_tried_again(
         (ModelTurn(" \n", usage=SPENT), "The answer is empty. "),
         (ModelTurn("", reasoning="Hm.", usage=SPENT), "The answer is empty: the model only reasoned. "),
         (ModelTurn("", finish_reason="length", usage=SPENT), "length limit before its first word. "),
-        (
-            ModelTurn("", reasoning="Hm.", finish_reason="length", usage=SPENT),
-            "limit while the model was still reasoning",
-        ),
+        (ModelTurn("", reasoning="Hm.", finish_reason="length", usage=SPENT), "limit while the model was still reason"),
     ],
     ids=["empty", "blank", "only reasoning", "cut off before a word", "cut off in its reasoning"],
 )
@@ -135,12 +130,8 @@ async def test_a_call_that_came_as_text_does_not_run_and_what_its_server_lacks_i
 async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(stages: Stages, api: WireApi) -> None:
     async with connected(ModelTurn("Half an ans", finish_reason="length"), say("wer."), api=api) as (_, model):
         stage = await stages(model)
-        cut = await stage.run()
-        whole = await stage.run("Go on.")
-    assert [(end.run.status, end.run.finish_reason, end.text) for end in (cut, whole)] == [
-        ("complete", "length", "Half an ans"),
-        ("complete", "stop", "wer."),
-    ]
+        cut, whole = [await stage.run() for _ in range(2)]
+    assert [(end.run.status, end.text) for end in (cut, whole)] == [("complete", "Half an ans"), ("complete", "wer.")]
     assert ([notice.content for notice in cut.run.notices], whole.run.notices) == ([CUT_BY_LENGTH], [])
     assert record_of(cut).index(CUT_BY_LENGTH) < record_of(cut).index("Half an ans")
     assert [event.finish_reason for event in stage.of(CompleteEvent)] == ["length", "stop"]
@@ -156,26 +147,21 @@ def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, An
     return lambda body: TOO_LARGE if len(json.dumps(body)) > most_bytes else next(left)
 
 
-async def run(stages: Stages, model: Model, prompt: str = "Go", **options: Any) -> RunView:
-    stage = await stages(model, **options)
-    return (await stage.run(prompt)).run
-
-
 async def test_a_page_of_a_proxys_about_the_body_stops_no_other_run(stages: Stages) -> None:
     """In "413 Request Entity Too Large" is no context of 413 tokens."""
     proxy = behind_nginx(20_000, say("First."), say("Second."))
     async with FakeOpenAI([proxy] * 3) as server:
         model = model_at(server.url, capabilities=Capabilities(images=True))
-        refused = await run(stages, model, "x" * 30_000)
-        after = [await run(stages, model, "y" * size) for size in (2_000, 15_000)]
+        prompts = ("x" * 30_000, "y" * 2_000, "y" * 15_000)
+        refused, *after = [(await (await stages(model)).run(prompt)).run for prompt in prompts]
         await model.aclose()
-    assert (refused.status, refused.error and refused.error.code) == ("error", "LLM_ERROR")
     assert refused.error is not None
+    assert (refused.status, refused.error.code) == ("error", "LLM_ERROR")
     assert refused.error.message.startswith(
         f"{server.url} takes no request of this size (413): 413 Request Entity Too Large: nginx/1.22.1. "
     )
-    assert "raise that (nginx: client_max_body_size)" in refused.error.message
-    assert "%agent new" in refused.error.message
+    for advice in ("raise that (nginx: client_max_body_size)", "%agent new"):
+        assert advice in refused.error.message
     assert [one.status for one in after] == ["complete"] * 2
 
 
@@ -185,11 +171,10 @@ async def test_pictures_that_no_longer_fit_are_left_out_and_the_run_says_so(stag
     executor = FunctionExecutor(files={"plot.png": file.getvalue()})
     async with FakeOpenAI([behind_nginx(20_000, say("I see."))] * 2) as server:
         model = model_at(server.url, capabilities=Capabilities(images=True))
-        done = await run(stages, model, "What is ![](plot.png)?", executor=executor)
+        done = (await (await stages(model, executor=executor)).run("What is ![](plot.png)?")).run
         await model.aclose()
     assert done.status == "complete"
-    assert [one.content for one in done.notices] == [
-        f"Left out a picture: {server.url} takes no request of that size (it said: 413 Request Entity Too Large: "
-        "nginx/1.22.1)."
-    ]
+    [notice] = done.notices
+    said = "(it said: 413 Request Entity Too Large: nginx/1.22.1)."
+    assert notice.content == f"Left out a picture: {server.url} takes no request of that size {said}"
     assert "120 x 90 pixels is not attached" in str(server.requests[1].body)

@@ -10,18 +10,17 @@ import pytest
 
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import CELLS_OPEN
 from agent_kernel.record import render_record
 from agent_kernel.runtime.state.transcript import LEAN_CONTEXT, LEAN_SYSTEM_PROMPT, SYSTEM_PROMPT
-from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
+from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.models.model_apis import WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.record.record_examples import bare
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages, second_life, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages, second_life
 
 MOST_CHARACTERS = 2_500
 """Of the system prompt and the tools as JSON. By Qwen's tokenizer and template 2,018 of them are 613 tokens, so that
@@ -61,32 +60,28 @@ async def test_a_model_with_a_small_context_gets_fewer_words_and_tools_and_the_r
 
 @pytest.mark.parametrize("contexts", [(4_096, None), (None, 4_096)])
 async def test_a_run_keeps_what_it_began_with_when_the_context_is_known_otherwise(
-    tmp_path: Path, contexts: tuple[int | None, int | None]
+    stages: Stages, tmp_path: Path, contexts: tuple[int | None, int | None]
 ) -> None:
-    path = tmp_path / "log.sqlite"
     first, second = (ModelFacts(context_tokens=context) for context in contexts)
-    with ScriptedModel([call("run_python", call_id="a", code="1")], facts=first) as model:
-        before = await stage(model, path)
-        await before.start(tools=BUILTIN_TOOLS)
-        [request] = await before.requests()
-    asked = model.requests[0]
-    with ScriptedModel([say("Done.")], facts=second) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
-            await conversation.route_decision(request.approval_id, Decision(approved=True))
-            result = await handle.wait()
+    asks = [call("run_python", call_id="a", code="1")]
+    before = await stages(asks, facts=first, path=tmp_path / "log.sqlite")
+    await before.asking(tools=BUILTIN_TOOLS)
+    async with second_life(before, say("Done."), facts=second) as again:
+        await again.approve()
+        result = await again.handles[0].wait()
     assert result.run.lean is (contexts[0] is not None)
-    assert list(model.requests[0].messages[: len(asked.messages)]) == list(asked.messages)
-    assert list(model.requests[0].tools) == list(asked.tools)
+    [asked], [later] = before.model.requests, again.model.requests
+    assert (later.messages[: len(asked.messages)], later.tools) == (asked.messages, asked.tools)
 
 
 async def test_a_small_context_is_told_of_the_last_cell_alone(stages: Stages) -> None:
     cells = "\n".join(f"[{number}] cell:c{number}\n" + "x = 1\n" * 400 for number in range(1, 6))
     told = f"Notebook: test.ipynb\n\n{CELLS_OPEN}{cells}  failed: KeyError: 'pric'"
     for context in (LEAN_CONTEXT, 4 * LEAN_CONTEXT):
-        with ScriptedModel([say("Done.")], facts=ModelFacts(context_tokens=context)) as model:
-            stage = await stages(model, executor=FunctionExecutor(environment=told))
-            await stage.run()
-        asked = str(model.requests[0].messages[-1]["content"])
+        executor, facts = FunctionExecutor(environment=told), ModelFacts(context_tokens=context)
+        stage = await stages([say("Done.")], facts=facts, executor=executor)
+        await stage.run()
+        asked = str(stage.model.requests[0].messages[-1]["content"])
         assert asked.count("KeyError: 'pric'") == 1
         assert (len(asked) < 4_500) == (context == LEAN_CONTEXT)
 
@@ -94,15 +89,8 @@ async def test_a_small_context_is_told_of_the_last_cell_alone(stages: Stages) ->
 @each_api
 async def test_each_request_begins_with_the_last_one(api: WireApi, stages: Stages) -> None:
     """So that a server has its work on that part cached."""
-    script = [
-        call("look", call_id="a"),
-        call("run_python", call_id="b", code="1"),
-        say("Denied."),
-        call("look", call_id="c"),
-        call("run_python", call_id="d", code="2"),
-        say("Done."),
-        say("Bye."),
-    ]
+    script = [call("look", call_id="a"), call("run_python", call_id="b", code="1"), say("Denied.")]
+    script += [call("look", call_id="c"), call("run_python", call_id="d", code="2"), say("Done."), say("Bye.")]
     async with connected(*script, api=api) as (service, model):
         stage = await stages(model)
         for number, prompt in enumerate(("Look.", "Again.", "Thanks.")):
@@ -112,10 +100,7 @@ async def test_each_request_begins_with_the_last_one(api: WireApi, stages: Stage
     field = "input" if api.name == "responses" else "messages"
     bodies = [without_marks(request.body) for request in service.requests]
     for earlier, later in itertools.pairwise(bodies):
-        assert later[field][: len(earlier[field])] == earlier[field]
-        assert {key: value for key, value in later.items() if key != field} == {
-            key: value for key, value in earlier.items() if key != field
-        }
+        assert later | {field: later[field][: len(earlier[field])]} == earlier
 
 
 def without_marks(value: Any) -> Any:

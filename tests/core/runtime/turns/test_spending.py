@@ -1,11 +1,10 @@
 """What a run spends: tokens of each kind, and US dollars where a price is known."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models import prices
@@ -23,17 +22,6 @@ TURN = TokenUsage(1_000, 100, cached_tokens=400)
 
 def model(facts: ModelFacts = OPENAI, *turns: Any, recorded: bool = False) -> ScriptedModel:
     return ScriptedModel(turns, name=facts.wire_name, facts=facts, recorded=recorded)
-
-
-def said(text: str, usage: TokenUsage) -> ModelTurn:
-    return ModelTurn(text, usage=usage)
-
-
-@pytest.fixture
-def table() -> Iterator[Any]:
-    """Puts another table of prices in place of the shipped one."""
-    yield lambda *providers: set_custom_snapshot(DataSnapshot(list(providers), from_auto_update=False))
-    set_custom_snapshot(None)
 
 
 def test_the_endpoint_and_the_model_make_the_price() -> None:
@@ -89,14 +77,12 @@ def test_a_turn_of_which_the_service_says_nothing_has_no_known_price() -> None:
 
 async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
     step = ModelTurn("", tool_calls=call("look").tool_calls, usage=TURN)
-    with model(OPENAI, step, said("Done.", TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))) as one:
-        stage = await stages(one)
-        result = await stage.run()
-    usage = result.run.usage
+    done = ModelTurn("Done.", usage=TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))
+    stage = await stages(model(OPENAI, step, done))
+    usage = (await stage.run()).run.usage
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (2_200, 150, 2_350)
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.cache_write_tokens) == (1_400, 30, 0)
-    assert usage.cost == 0.0018 + 0.000875
-    assert not usage.cost_is_partial
+    assert (usage.cost, usage.cost_is_partial) == (0.0018 + 0.000875, False)
     assert [event.usage.cost for event in stage.of(UsageEvent)] == [0.0018]  # the last turn's is told by the run's end
     await stage.until(lambda: stage.of(CompleteEvent))
     assert stage.of(CompleteEvent)[0].usage == usage
@@ -107,11 +93,6 @@ async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) 
         yield TextDelta("Half an ans")
         raise ModelUnavailable("The connection broke.")
 
-    one = ScriptedModel([breaks_off], facts=OPENAI)
-    stage = await stages(one)
-    result = await stage.run()
-    assert result.run.status == "error"
-    assert (result.run.usage.cost, result.run.usage.cost_is_partial) == (None, True)
-    stage = await stages(model(OPENAI, ModelUnavailable("Nobody answered.")))
-    result = await stage.run()
-    assert not result.run.usage.cost_is_partial
+    for turn, partial in ((breaks_off, True), (ModelUnavailable("Nobody answered."), False)):
+        run = (await (await stages(model(OPENAI, turn))).run()).run
+        assert (run.status, run.usage.cost, run.usage.cost_is_partial) == ("error", None, partial)
