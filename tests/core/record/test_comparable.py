@@ -30,14 +30,11 @@ def replayed(**changes: Any) -> list[ToolCallView]:
 
 def test_a_widget_of_a_run_is_compared_by_its_text_without_its_model_and_times() -> None:
     def shown(model: str, rate: str) -> list[Any]:
-        view = {
-            "application/vnd.jupyter.widget-view+json": {"model_id": model},
-            "text/plain": f"80/80 [00:00<00:00, {rate}]",
-        }
-        placed = place_record(a_run(), [says("Done.")], [a_call(outputs=[OutputView(kind="display", data=view)])])
-        return [
-            output["data"]["text/plain"] for output in read_outputs([one.output for one in placed.results[:1]]).rest
-        ]
+        kind, text = "application/vnd.jupyter.widget-view+json", f"80/80 [00:00<00:00, {rate}]"
+        view = OutputView(kind="display", data={kind: {"model_id": model}, "text/plain": text})
+        placed = place_record(a_run(), [says("Done.")], [a_call(outputs=[view])])
+        read = read_outputs([one.output for one in placed.results[:1]]).rest
+        return [output["data"]["text/plain"] for output in read]
 
     assert shown("m1", "12.5it/s") == shown("m2", " 3.10s/it") == ["80/80 [...]"]
 
@@ -65,14 +62,11 @@ def test_what_a_record_says_is_compared() -> None:
 
 
 def test_a_notice_that_the_recording_differed_is_told_apart_from_what_is_compared() -> None:
-    notice = NoticeView(
-        content=f"{RECORDING_CHANGED}: line 3.", detail="It was 1 and is 9.", steps=0, at="2026-11-20T14:02:30.000Z"
-    )
-    run = a_run(notices=[notice])
-    told = comparable(record(live(), run=run))
+    content, at = f"{RECORDING_CHANGED}: line 3.", "2026-11-20T14:02:30.000Z"
+    notice = NoticeView(content=content, detail="It was 1 and is 9.", steps=0, at=at)
+    told = comparable(record(live(), run=a_run(notices=[notice])))
     assert told.text == comparable(record(live())).text
-    (change,) = told.changes
-    assert change == f"{RECORDING_CHANGED}: line 3.\nIt was 1 and is 9."
+    assert list(told.changes) == [f"{content}\nIt was 1 and is 9."]
 
 
 def test_pictures_are_counted_and_addresses_of_memory_left_out() -> None:

@@ -103,6 +103,7 @@ def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
     assert "<p>I look first.</p>" in html
     assert "\x1b" not in html
     assert html.count("<details") == html.count("</details>") == 6
+    assert "Denied by ana." not in html, "a call that never ran has no output"
 
 
 def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
@@ -126,24 +127,16 @@ def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
 
 def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
     first = bundle(five_calls(), recorded=True, model="demo")
+    later = {"decided_at": "2027-01-01T00:00:00Z", "duration_ms": 9_999}
     again = [
-        call.model_copy(
-            update={
-                "tool_call_id": f"other_{number}",
-                "decided_at": "2027-01-01T00:00:00Z",
-                "duration_ms": 9_999,
-                "output_file": f"/tmp/random-{number}",
-            }
-        )
+        call.model_copy(update=later | {"tool_call_id": f"other_{number}", "output_file": f"/tmp/random-{number}"})
         for number, call in enumerate(five_calls())
     ]
     other = bundle(again, recorded=True, model="demo", run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
     assert first == other
     for content in first.values():
         assert "Recorded demo: no model is called, it cost nothing" in content
-        assert "14:02" not in content
-        assert "tokens" not in content
-        assert "$" not in content
+        assert [word for word in ("14:02", "tokens", "$") if word in content] == []
 
 
 def test_a_replays_record_says_first_how_many_calls_a_recording_approved() -> None:
@@ -165,29 +158,35 @@ def test_a_replays_record_says_first_how_many_calls_a_recording_approved() -> No
     assert "A recording approved" not in render_record(run, [says("", calls[2])], calls[2:])["text/plain"]
 
 
-def test_every_end_of_a_run_has_its_word() -> None:
-    failed = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message="gpt-5.2 returned 429."))[
-        "text/plain"
-    ]
-    assert failed.startswith("Agent run: failed.\n")
-    assert "The model did not answer. gpt-5.2 returned 429." in failed
-    changed = ErrorView(code="LLM_ERROR", message=f"{RECORDING_CHANGED}: sum.jsonl:4 answers something else.")
-    helps = ErrorView(code="LLM_ERROR", message="It is too long_ (`%agent new <b>`). Use another_one.")
-    shown = bundle([], status="error", error=helps)
+def failed(message: str) -> dict[str, Any]:
+    return {"status": "error", "error": ErrorView(code="LLM_ERROR", message=message)}
+
+
+RULE = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (failed("gpt-5.2 returned 429."), "Agent run: failed.\n"),
+        (failed("gpt-5.2 returned 429."), "The model did not answer. gpt-5.2 returned 429."),
+        (failed(f"{RECORDING_CHANGED}: sum.jsonl:4 answers."), f"\n{RECORDING_CHANGED}: sum.jsonl:4"),
+        (failed(f"{CUT_OFF} after 4 words."), "\nThe answer was cut off after 4 words."),
+        ({"status": "cancelled"}, "Agent run: stopped.\n"),
+        ({"policy": PolicyView(mode="allow", rules=[RULE])}, "acted without asking, 1 always-allow rule"),
+        ({"policy": PolicyView(mode="plan")}, "planned only: read, never acted"),
+        ({"continues": 2}, "continued from cell [2]"),
+        ({"mentions": ["@sales", "@[3]"]}, "read with the prompt: @sales, @[3]"),
+    ],
+)
+def test_what_a_run_was_and_how_it_ended_has_its_word(run: dict[str, Any], words: str) -> None:
+    assert words in bundle([], **run)["text/plain"]
+
+
+def test_commands_in_an_error_are_code() -> None:
+    shown = bundle([], **failed("It is too long_ (`%agent new <b>`). Use another_one."))
     assert "It is too long_ (<code>%agent new &lt;b&gt;</code>). Use another_one." in shown["text/html"]
     assert "It is too long\\_ (`%agent new <b>`\\). Use another\\_one." in shown["text/markdown"]
-    assert f"\n{RECORDING_CHANGED}: sum.jsonl:4" in bundle([], status="error", error=changed)["text/plain"]
-    cut = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message=f"{CUT_OFF} after 4 words."))
-    assert "\nThe answer was cut off after 4 words." in cut["text/plain"]
-    assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped.\n")
-    rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
-    assert (
-        "acted without asking, 1 always-allow rule"
-        in bundle([], policy=PolicyView(mode="allow", rules=[rule]))["text/plain"]
-    )
-    assert "continued from cell [2]" in bundle([], continues=2)["text/plain"]
-    assert "read with the prompt: @sales, @[3]" in bundle([], mentions=["@sales", "@[3]"])["text/plain"]
-    assert "planned only: read, never acted" in bundle([], policy=PolicyView(mode="plan"))["text/plain"]
 
 
 def test_every_end_of_a_call_is_told_honestly() -> None:
@@ -209,33 +208,22 @@ def test_every_end_of_a_call_is_told_honestly() -> None:
     assert "7. Run Python orders.head() (run_python): Done, approved by a script\n" in plain
 
 
-def test_nothing_is_shown_as_the_output_of_a_call_that_never_ran() -> None:
-    html = bundle([a_call(state="denied", result="Denied by you. Do not send the same call again.")])["text/html"]
-    assert "Do not send" not in html
-
-
 def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
-    outputs = [
-        printed("gone"),
-        displayed().model_copy(update={"kind": "clear"}),
-        displayed(text_plain="early").model_copy(update={"display_id": "d"}),
-        printed("between"),
-        displayed(text_plain="second").model_copy(update={"display_id": "d"}),
-    ]
-    html = bundle([a_call(outputs=outputs)])["text/html"]
-    assert "gone" not in html
-    assert "early" not in html
+    early, second = (displayed(text_plain=text).model_copy(update={"display_id": "d"}) for text in ("early", "second"))
+    cleared = displayed().model_copy(update={"kind": "clear"})
+    html = bundle([a_call(outputs=[printed("gone"), cleared, early, printed("between"), second])])["text/html"]
+    assert ("gone" in html, "early" in html) == (False, False)
     assert html.index("<pre>second</pre>") < html.index("<pre>between</pre>")
 
 
 def test_the_shell_tool_shows_its_exit_code() -> None:
-    call = a_call(1, "run_shell", {"command": "make\n"}, outputs=[printed("built\n")], result="built\nExit code: 0")
-    assert (
-        "<pre>no\nExit code: 2</pre>" in bundle([call.model_copy(update={"result": "no\nExit code: 2"})])["text/html"]
-    )
-    html = bundle([call])["text/html"]
-    assert "<pre>built</pre>" in html, "it is done"
-    assert html.count("built") == 1
+    def shown(result: str) -> str:
+        make = a_call(1, "run_shell", {"command": "make\n"}, outputs=[printed("built\n")], result=result)
+        return bundle([make])["text/html"]
+
+    assert "<pre>no\nExit code: 2</pre>" in shown("no\nExit code: 2")
+    done = shown("built\nExit code: 0")
+    assert ("<pre>built</pre>" in done, done.count("built")) == (True, 1)
 
 
 def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
@@ -246,21 +234,15 @@ def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
     pictures = [a_call(1000 + n, outputs=[displayed(image_png="A" * 1_900_000)]) for n in range(10)]
     shown = bounded(10, lambda: bundle([*calls, *pictures], "word " * 100_000))
     assert "Left out: this record is too long." in shown["text/html"]
-    assert len(shown["text/html"]) < 12_000_000
-    assert len(shown["text/markdown"]) < 4_000_000
-    assert len(shown["text/plain"]) < 500_000
+    for kind, most in (("text/html", 12_000_000), ("text/markdown", 4_000_000), ("text/plain", 500_000)):
+        assert len(shown[kind]) < most
     assert shown["text/html"].count("<summary>") == 511 + 42  # the last texts are folded
 
 
 def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
     one, two = a_call(1), a_call(2)
-    step = BudgetRaise(
-        pause_id="p",
-        add=BudgetLimits(tokens=100_000, seconds=600),
-        at="2026-11-20T14:03:02.000Z",
-        decided_by="ana",
-        steps=1,
-    )
+    add, at = BudgetLimits(tokens=100_000, seconds=600), "2026-11-20T14:03:02.000Z"
+    step = BudgetRaise(pause_id="p", add=add, at=at, decided_by="ana", steps=1)
     html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
     before, after = html.split("Budget raised by ana: 100,000 tokens, 10&nbsp;min.")
     assert [part.count("<summary>Run Python") for part in (before, after)] == [1, 1]

@@ -20,10 +20,6 @@ TABLE = '<table border="1" class="dataframe"><tbody><tr><td>1</td></tr></tbody><
 SVG = '<svg viewBox="0 0 9 9"><circle r="4"/></svg>'
 
 
-def shows(**data: Any) -> OutputView:
-    return OutputView(kind="display", data={kind.replace("_", "/"): value for kind, value in data.items()})
-
-
 def bundle(**data: Any) -> OutputView:
     """As `displayed`, for MIME types with other characters: `bundle(**{PLOTLY: ...})`."""
     return OutputView(kind="display", data=data)
@@ -69,9 +65,8 @@ def test_what_calls_printed_stays_in_sight_in_the_order_in_which_it_came() -> No
     frame = displayed(text_html=TABLE, text_plain="1")
     one = a_call(1, outputs=[printed("2 rows\n"), frame, printed("\x1b[31mred\x1b[0m\n"), displayed(text_plain="42")])
     silent = a_call(2)
-    command = a_call(
-        3, "run_shell", {"command": "ls"}, outputs=[printed("a.csv\n")], result="walls: none (off)\na.csv\nExit code: 1"
-    )
+    said = "walls: none (off)\na.csv\nExit code: 1"
+    command = a_call(3, "run_shell", {"command": "ls"}, outputs=[printed("a.csv\n")], result=said)
     messages, calls = [says("", one, silent), says("", command), says("There it is.")], [one, silent, command]
     data = [result.data for result in place_record(a_run(), messages, calls).results]
     texts = ["2 rows", "1", "\x1b[31mred\x1b[0m", "42", "a.csv\nExit code: 1"]
@@ -118,15 +113,12 @@ def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has
     view = {"version_major": 2, "model_id": "0" * 32}
     bar = bundle(**{WIDGET_VIEW: view, "text/plain": "100%|####| 10/10"})
     table = bundle(**{WIDGET_VIEW: view, "text/html": TABLE, "text/plain": "Grid()"})
-    calls = [
-        a_call(1, outputs=[bar, bundle()]),
-        a_call(2, outputs=[displayed(image_png=PNG), table], state="error"),
-    ]
+    failed = a_call(2, outputs=[displayed(image_png=PNG), table], state="error")
+    calls = [a_call(1, outputs=[bar, bundle()]), failed]
     shown = placed(*calls)
     assert [result.data for result in shown.results] == [bar.data, table.data]
     for text in shown.record.values():
-        assert text.count("Shown with the answer: widget.") == 2
-        assert "100%" not in text
+        assert (text.count("Shown with the answer: widget."), "100%" in text) == (2, False)
     html = alone(*calls)["text/html"]
     assert ">100%|####| 10/10\n(A widget: only this text of it is kept.)</pre>" in html
     assert WIDGET_VIEW not in html
@@ -179,8 +171,7 @@ def test_a_chart_stands_below_however_much_is_printed_after_it() -> None:
 def test_what_stands_below_is_bounded_for_the_whole_run() -> None:
     calls = [a_call(number, outputs=[displayed(text_html="y" * 3_000_000)]) for number in range(10)]
     sizes = [len(json.dumps(result.data)) for result in placed(*calls).results]
-    assert len(sizes) == 5
-    assert sum(sizes) <= MOST_BYTES
+    assert (len(sizes), sum(sizes) <= MOST_BYTES) == (5, True)
 
 
 @pytest.mark.parametrize(
@@ -202,11 +193,9 @@ def test_a_notebook_with_odd_bundles_stays_one_that_can_be_saved(data: dict[str,
     shown = placed(a_call(outputs=[output]))
     outputs = [result.output for result in shown.results]
     cell = {"cell_type": "code", "id": "a", "source": "", "metadata": {}, "execution_count": 1}
-    notebook = nbformat.from_dict(
-        {"cells": [cell | {"outputs": outputs}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    )
-    nbformat.validate(notebook)
-    nbformat.writes(notebook).encode()
+    notebook = {"cells": [cell | {"outputs": outputs}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    nbformat.validate(nbformat.from_dict(notebook))
+    nbformat.writes(nbformat.from_dict(notebook)).encode()
     assert all(len(result.data) <= 20 and set(result.metadata) == {MARK} for result in shown.results)
     assert_harmless(shown.record["text/html"])
     json.dumps(shown.record).encode()
@@ -216,14 +205,8 @@ def test_json_that_is_nested_without_end_is_not_kept() -> None:
     deep: Any = []
     for _ in range(50_000):
         deep = [deep]
-    output = OutputView.model_construct(
-        kind="display",
-        name=None,
-        text="",
-        data={"application/json": deep, "text/plain": "deep"},
-        metadata={},
-        display_id=None,
-    )
+    data = {"application/json": deep, "text/plain": "deep"}
+    output = OutputView.model_construct(kind="display", name=None, text="", data=data, metadata={}, display_id=None)
     shown = placed(a_call().model_copy(update={"outputs": [output]}))
     assert shown.results == ()
     assert "Not shown: JSON." in shown.record["text/html"]

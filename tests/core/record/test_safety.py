@@ -34,8 +34,25 @@ ALLOWED = {
         "img",
         "br",
     ),
-    *("table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "b", "i", "span", "hr", "s", "del"),
-    *("small", "time"),
+    *(
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "h1",
+        "h2",
+        "h3",
+        "b",
+        "i",
+        "span",
+        "hr",
+        "s",
+        "del",
+        "small",
+        "time",
+    ),
 }
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -102,23 +119,13 @@ def assert_harmless(markup: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nothing_that_anyone_wrote_acts_in_the_record(attack: str) -> None:
-    call = a_call(
-        1,
-        arguments={"code": attack},
-        state="error",
-        reason=attack,
-        decided_by=attack,
-        warnings=[Warning(title=attack, detail=attack)],
-        outputs=[
-            printed(attack),
-            raised(attack),
-            displayed(text_html=attack, text_plain=attack),
-            displayed(text_markdown=attack),
-            displayed(image_png=attack, text_plain=attack),
-            displayed(image_png="AAAA", text_plain=attack),
-            displayed(**{"image_svg+xml": attack}),
-        ],
-    )
+    outputs = [
+        *(printed(attack), raised(attack), displayed(text_html=attack, text_plain=attack)),
+        *(displayed(text_markdown=attack), displayed(image_png=attack, text_plain=attack)),
+        *(displayed(image_png="AAAA", text_plain=attack), displayed(**{"image_svg+xml": attack})),
+    ]
+    said = {"reason": attack, "decided_by": attack, "warnings": [Warning(title=attack, detail=attack)]}
+    call = a_call(1, arguments={"code": attack}, state="error", outputs=outputs, **said)
     other = a_call(2, attack, {attack: attack}, state="denied", reason=attack)
     run = a_run(prompt=attack, model=attack, run_id=attack)
     shown = render_record(run, [says(attack, call, other), says(attack)], [call, other])
@@ -164,14 +171,7 @@ def test_hidden_characters_are_written_out() -> None:
     assert "<p>👩\u200d💻</p>" in render("👩\u200d💻")
 
 
-@pytest.mark.parametrize(
-    "markup",
-    [
-        "<div>" * 40_000,
-        "<b><div></b>" * 16_000,
-    ],
-    ids=["div", "mixed"],
-)
+@pytest.mark.parametrize("markup", ["<div>" * 40_000, "<b><div></b>" * 16_000], ids=["div", "mixed"])
 def test_deeply_nested_html_takes_little_time(markup: str) -> None:
     call = a_call(outputs=[displayed(text_html=markup, text_plain="in words")])
     shown = bounded(5, lambda: bare(render_record(a_run(), [], [call])["text/html"]))

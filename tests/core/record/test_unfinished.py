@@ -37,19 +37,12 @@ def open_call(state: CallState, name: str = "run_python", text: str = '{"code": 
 
 def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None:
     running = open_call("executing").model_copy(update={"tool_call_id": "call_2"})
-    waiting = open_call("awaiting_approval").model_copy(
-        update={"warnings": [Warning(title="Writes files:", detail="x")]}
-    )
+    found = [Warning(title="Writes files:", detail="x")]
+    waiting = open_call("awaiting_approval").model_copy(update={"warnings": found})
     said = plain(open_run(), running, waiting, ended={"success": 2, "denied": 1})
     assert said.startswith("Agent run: waiting for you. ")
-    shown = [
-        "Waiting for you: Run Python (run_python)",
-        "    df.head()",
-        "Writes files: x",
-        "Running: Run Python",
-        "    df.head()",
-    ]
-    at = [said.index(shown[0]), said.index(shown[1]), said.index(shown[2]), said.index(shown[3])]
+    shown = ("Waiting for you: Run Python (run_python)", "    df.head()", "Writes files: x", "Running: Run Python")
+    at = [said.index(words) for words in shown]
     assert at == sorted(at)
     assert said.endswith(f"So far: 3 steps: 2 done, 1 denied.\n\n{AS_SAVED}")
 
@@ -66,12 +59,7 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
         ),
         (open_run(status="queued"), (), open_run(prompt="p" * 100), f"Queued behind “{'p' * 59}…”\n"),
         (open_run(status="queued"), (), None, "Agent run: queued."),
-        (
-            open_run(paused=PAUSE),
-            (),
-            None,
-            "Waiting for you: the budget is reached",
-        ),
+        (open_run(paused=PAUSE), (), None, "Waiting for you: the budget is reached"),
         (open_run(), (open_call("unknown"),), None, "Waiting for you: Run Python (run_python), outcome unknown"),
         (
             open_run(),
@@ -92,9 +80,7 @@ def test_it_says_what_the_run_does(
 def test_what_others_wrote_can_do_nothing() -> None:
     call = open_call("awaiting_approval", HOSTILE, f'{{"code": "{HOSTILE}"}}')
     made = render_so_far(progress(open_run(prompt=HOSTILE), call, ahead=open_run(prompt=HOSTILE, paused=PAUSE)))
-    assert "<script" not in made["text/html"]
-    assert "<img" not in made["text/html"]
-    assert 'href="javascript' not in made["text/html"]
+    assert [acts for acts in ("<script", "<img", 'href="javascript') if acts in made["text/html"]] == []
     for text in made.values():
         assert "\u202e" not in text
     assert "<script" not in re.sub(r"```.*?```", "", made["text/markdown"], flags=re.DOTALL)
@@ -105,5 +91,5 @@ def test_it_is_bounded_and_says_what_is_left_out() -> None:
     long = open_call("awaiting_approval", text='{"code": "' + "x = 1; " * 50_000 + '"}')
     made = render_so_far(progress(open_run(prompt="p" * 200_000), *[long] * 200))
     assert all(len(text) < 200_000 for text in made.values())
-    assert "And 180 more calls." in made["text/plain"]
-    assert "Left out" in made["text/plain"]
+    for words in ("And 180 more calls.", "Left out"):
+        assert words in made["text/plain"]

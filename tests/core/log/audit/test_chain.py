@@ -23,13 +23,9 @@ YES = tool_calls.Verdict(True, "user", decided_by="ana", scope="conversation")
 def propose(sql: sqlite3.Connection, name: str, conversation: int = 1) -> None:
     if not sql.in_transaction:
         sql.execute("BEGIN")
-    tool_calls.propose(
-        sql,
-        conversation,
-        tool_calls.Proposal(
-            name, f"apr_{name}", "run", "run_python", CODE, digest(CODE), read_only=False, recorded=False
-        ),
-    )
+    asked = ("run", "run_python", CODE, digest(CODE))
+    proposal = tool_calls.Proposal(name, f"apr_{name}", *asked, read_only=False, recorded=False)
+    tool_calls.propose(sql, conversation, proposal)
 
 
 def approve_and_run(
@@ -82,34 +78,19 @@ def lines(sql: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def test_each_decision_and_each_outcome_is_an_entry(sql: sqlite3.Connection) -> None:
     decision, outcome = lines(sql)[:2]
-    assert (
-        decision.items()
-        >= {
-            "kind": "decision",
-            "decision": "approved",
-            "by": "user",
-            "decided_by": "ana",
-            "scope": "conversation",
-            "tool_name": "run_python",
-            "arguments": CODE,
-            "digest": digest(CODE),
-            "conversation_id": "conv",
-            "tool_call_id": "c1",
-            "approval_id": "apr_c1",
-        }.items()
-    )
     call = tool_calls.read_call(sql, 1, "c1")
-    assert decision["at"] == call.decided_at
-    assert (outcome["kind"], outcome["state"], outcome["duration_ms"]) == ("outcome", "success", 3)
-    assert outcome["started_at"] == call.started_at
+    decided = {"kind": "decision", "decision": "approved", "by": "user", "decided_by": "ana", "scope": "conversation"}
+    asked = {"tool_name": "run_python", "arguments": CODE, "digest": digest(CODE), "at": call.decided_at}
+    names = {"conversation_id": "conv", "tool_call_id": "c1", "approval_id": "apr_c1"}
+    assert decision.items() >= (decided | asked | names).items()
+    ended = {"kind": "outcome", "state": "success", "duration_ms": 3, "started_at": call.started_at}
+    assert outcome.items() >= ended.items()
 
 
 def test_an_edit_is_recorded_with_the_arguments_that_ran(sql: sqlite3.Connection) -> None:
     approve_and_run(sql, "c4", tool_calls.Verdict(True, "user", edit=tool_calls.Edit(EDITED, digest(EDITED))))
     decision = lines(sql)[-2]
-    assert decision["arguments"] == EDITED
-    assert decision["edited"] is True
-    assert decision["digest"] == digest(EDITED)
+    assert (decision["arguments"], decision["edited"], decision["digest"]) == (EDITED, True, digest(EDITED))
 
 
 @pytest.mark.parametrize("state", ["invalid", "cancelled", "superseded"])
@@ -124,9 +105,8 @@ def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, sta
 
 def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
     propose(sql, "c4")
-    tool_calls.commit_decision(
-        sql, "apr_c4", tool_calls.Verdict(False, "policy", "No shell here."), [], denial="Denied."
-    )
+    denial = tool_calls.Verdict(False, "policy", "No shell here.")
+    tool_calls.commit_decision(sql, "apr_c4", denial, [], denial="Denied.")
     decision, outcome = lines(sql)[-2:]
     assert (decision["decision"], decision["by"], decision["reason"]) == ("denied", "policy", "No shell here.")
     assert (outcome["state"], outcome["reason"]) == ("denied", "No shell here.")
@@ -186,18 +166,12 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
     ],
 )
 def test_tampering_is_noticed_and_the_first_bad_entry_is_named(
-    log: Path,
-    sql: sqlite3.Connection,
-    statements: list[str],
-    number: int,
-    why: str,
-    capsys: pytest.CaptureFixture[str],
+    log: Path, sql: sqlite3.Connection, statements: list[str], number: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tamper(sql, *(_with_hash(statement) for statement in statements))
     fault = audit.check(sql)
     assert fault is not None
-    assert fault.number == number
-    assert why in fault.why
+    assert (fault.number, why in fault.why) == (number, True)
     assert cli.main(["audit", "--check", "--log", str(log)]) == 1
     assert f"Entry {number} does not fit" in capsys.readouterr().err
 

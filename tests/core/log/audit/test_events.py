@@ -17,9 +17,9 @@ from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.runtime.clients.dispatch import handle_command
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from tests.core.log.audit.test_chain import YES, approve_and_run, propose
-from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, Stages
 from tests.core.runtime.tool_calls.test_queue_position_and_undo import keeps
 
 
@@ -61,13 +61,11 @@ async def test_rules_and_undone_calls_are_in_the_trail_with_who_did_it(stages: S
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("Done.")]
     stage = await stages(turns)
     keeps(stage)
-    handle = await stage.start()
-    [first] = await stage.requests()
-    await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
-    [_, second] = await stage.requests(2)
+    handle, [first] = await stage.asking()
+    await stage.approve(first, decided_by="ana")
+    await stage.requests(2)
     await stage.conversation.undo_call("a", decided_by="eve")
-    always = Decision(approved=True, scope="conversation")
-    await stage.conversation.route_decision(second.approval_id, always, decided_by="ana")
+    await stage.decide(Decision(approved=True, scope="conversation"), 2, decided_by="ana")
     await handle.wait()
     told = await stage.audit()
     [undone] = [one for one in told if one["kind"] == "undo"]
@@ -82,19 +80,18 @@ async def test_rules_and_undone_calls_are_in_the_trail_with_who_did_it(stages: S
 TWO_CALLS = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
 
 
-async def stops(stage: Stage) -> list[dict[str, Any]]:
-    return [entry for entry in await stage.audit() if entry["kind"] == "stop"]
+async def noted(stage: Stage, kind: str) -> list[dict[str, Any]]:
+    return [entry for entry in await stage.audit() if entry["kind"] == kind]
 
 
 async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Stages) -> None:
     stage = await stages([TWO_CALLS], executor=InterruptibleExecutor())
-    handle = await stage.start()
-    first, _ = await stage.requests(2)
-    await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
+    handle, _ = await stage.asking(2)
+    await stage.approve(1, decided_by="ana")
     await stage.until(lambda: stage.of(ToolOutputEvent))
     await handle_command(CancelCommand(type="cancel", run_id=handle.run_id), stage.conversation, "eve")
     await handle.wait()
-    [stop] = await stops(stage)
+    [stop] = await noted(stage, "stop")
     assert (stop["run_id"], stop["conversation_id"]) == (handle.run_id, stage.conversation.conversation_id)
     assert (stop["by"], stop["decided_by"], stop["whole_run"]) == ("user", "eve", True)
     assert sorted(stop["tool_call_ids"]) == ["a", "b"]
@@ -107,51 +104,42 @@ async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Stage
 @pytest.mark.parametrize("runs", [True, False])
 async def test_cancel_of_one_call_names_that_call_only(stages: Stages, runs: bool) -> None:
     stage = await stages([TWO_CALLS, say("Done.")], executor=InterruptibleExecutor())
-    handle = await stage.start()
-    first, second = await stage.requests(2)
+    handle, [first, second] = await stage.asking(2)
     if runs:
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
+        await stage.approve(first)
         await stage.until(lambda: stage.of(ToolOutputEvent))
     cancel = ToolCancelCommand(type="tool_cancel", tool_call_id="a")
     await handle_command(cancel, stage.conversation, "eve")
     if not runs:
         with pytest.raises(IllegalTransition):
             await handle_command(cancel, stage.conversation, "mallory")
-    await stage.conversation.route_decision(second.approval_id, Decision(approved=False), decided_by="ana")
+    await stage.deny(second)
     await handle.wait()
-    [stop] = await stops(stage)
+    [stop] = await noted(stage, "stop")
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
 async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
     stage = await stages([call("run_python", code="1", call_id="a")])
-    first = await stage.start()
-    await stage.requests()
+    first, _ = await stage.asking()
     second = await stage.start()
     await handle_command(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
     await stage.runtime.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
-    told = await stage.audit()
-    noted = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in told if one["kind"] == "stop"]
-    assert noted == [(second.run_id, [], "eve"), (first.run_id, ["a"], "ana")]
-
-
-async def messages(stage: Stage) -> list[dict[str, Any]]:
-    return [entry for entry in await stage.audit() if entry["kind"] == "message"]
+    stops = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in await noted(stage, "stop")]
+    assert stops == [(second.run_id, [], "eve"), (first.run_id, ["a"], "ana")]
 
 
 async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_that_it_replaced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "log.sqlite"
-    with ScriptedModel([TWO_CALLS, say("Something else, then.")]) as model:
-        one = await stage(model, path)
-        handle = await one.start()
-        await one.requests(2)
-        await handle_command(MessageCommand(type="message", content="Something else."), one.conversation, "eve")
-        assert (await handle.wait()).text == "Something else, then."
-        [sent] = await messages(one)
-        told = await one.audit()
-        await one.close()
+    one = await stages([TWO_CALLS, say("Something else, then.")], path=path)
+    handle, _ = await one.asking(2)
+    await handle_command(MessageCommand(type="message", content="Something else."), one.conversation, "eve")
+    assert (await handle.wait()).text == "Something else, then."
+    [sent] = await noted(one, "message")
+    told = await one.audit()
+    await one.close()
     assert (sent["conversation_id"], sent["run_id"]) == (one.conversation.conversation_id, handle.run_id)
     assert (sent["by"], sent["decided_by"], sorted(sent["tool_call_ids"])) == ("user", "eve", ["a", "b"])
     ends = [entry for entry in told if entry["kind"] == "outcome"]
@@ -165,10 +153,9 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
 
 async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_wait(stages: Stages) -> None:
     stage = await stages([TWO_CALLS, say("Done.")])
-    handle = await stage.start()
-    first, second = await stage.requests(2)
-    await stage.conversation.route_decision(first.approval_id, Decision(approved=False))
+    handle, [first, second] = await stage.asking(2)
+    await stage.deny(first)
     await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
     await handle.wait()
-    [sent] = await messages(stage)
+    [sent] = await noted(stage, "message")
     assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")
