@@ -48,7 +48,7 @@ REMEMBERED = 1_000
 """Messages of AI SDK pages that are remembered until the log has them, which is when their run begins."""
 MOST_LOOKED_AT = 5_000_000
 """Of a notebook, the bytes in which a prompt is looked for."""
-PAGE_SECONDS = 180.0
+PAGE_SECONDS = 90.0
 """How long a page that was left open over a restart may take to connect again: browsers wake a tab in the background
 once a minute."""
 

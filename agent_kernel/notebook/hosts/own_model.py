@@ -47,7 +47,7 @@ class OwnModel:
 
     @property
     def recorded(self) -> bool:
-        return bool(self.model.recorded)
+        return bool(getattr(self.model, "recorded", False))
 
     @property
     def facts(self) -> ModelFacts:
