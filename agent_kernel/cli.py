@@ -123,7 +123,8 @@ def chat(options: argparse.Namespace) -> int:
 
 def mcp(options: argparse.Namespace) -> int:
     """Print a program's configuration, or serve over stdio. Returns the exit code."""
-    from agent_kernel.terminal.mcp_clients import form_for, server_at
+    from agent_kernel.terminal.connection import server_at
+    from agent_kernel.terminal.mcp_clients import form_for
 
     if options.print is None:
         from agent_kernel.terminal import mcp_bridge

@@ -153,9 +153,9 @@ def _add_chat(commands: "Commands") -> None:
         "chat",
         help="follow a conversation in a terminal: approve, deny, answer, ask for more",
         description="Follows a conversation of a Jupyter server, and asks you what waits for a person, as the cards in "
-        "the notebook do; the first answer counts, wherever it is given. Without a name: a list of open conversations. "
-        "/stop stops the run; Ctrl+C and Ctrl+D leave, which stops nothing. Where the output is no terminal, the text "
-        "of the run that goes on, or of the last one, is printed to its end.",
+        "the notebook do; the first answer counts, wherever it is given. Without a name: the only open conversation, "
+        "or a list of them. /stop stops the run; Ctrl+C and Ctrl+D leave, which stops nothing. Where the output is no "
+        "terminal, the text of the run that goes on, or of the last one, is printed to its end.",
         epilog="Exit code: 0 if the run is complete or you have left, 1 if it failed or was stopped, 130 after Ctrl+C. "
         "The token comes from the running server's own file, or from JUPYTER_TOKEN.",
     )
@@ -165,11 +165,10 @@ def _add_chat(commands: "Commands") -> None:
         "--notebook", metavar="PATH", help="the newest conversation of this notebook, by its path on the server"
     )
     which.add_argument("--latest", action="store_true", help="the newest open conversation, or the newest of all")
-    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the one that runs on this machine)")
+    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the newest on this machine)")
     parser.add_argument(
         "--token", help="the server's token; JUPYTER_TOKEN is better, because others can see a command's options"
     )
-    parser.add_argument("--json", action="store_true", help="print each event as a line of JSON, and ask nothing")
 
 
 def _add_mcp(commands: "Commands") -> None:
@@ -181,7 +180,7 @@ def _add_mcp(commands: "Commands") -> None:
         "that reaches the server over HTTP itself, or with --stdio by this command. No configuration has a token.",
         epilog="The token comes from the running server's own file, or from JUPYTER_TOKEN.",
     )
-    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the one that runs on this machine)")
+    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the newest on this machine)")
     parser.add_argument(
         "--token", help="the server's token; JUPYTER_TOKEN is better, because others can see a command's options"
     )

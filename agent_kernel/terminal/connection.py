@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 import aiohttp
@@ -18,15 +18,19 @@ from yarl import URL
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.sse import EventReader
-from agent_kernel.runtime.clients.session import REPLAYED_EVENTS
+from agent_kernel.protocol.views import ConversationView
 from agent_kernel.tools.review.hidden import reveal
 
-API = "agent-kernel/api"
-ANSWER_SECONDS, CONNECT_SECONDS, RETRY_SECONDS = 60.0, 5.0, 2.0
+API, DEFAULT_SERVER = "agent-kernel/api", "http://localhost:8888/"
+ANSWER_SECONDS, CONNECT_SECONDS, RETRY_SECONDS = 60.0, 5.0, 1.0
+TRIES = 120
+"""How often a server that is lost is tried again."""
 SILENCE_SECONDS = 45.0
 """A stream that is silent for longer is lost: the server sends a comment each 15 seconds."""
+PIECES = ("token", "reasoning", "usage", "tool_output")
+"""The events that change nothing that is printed or asked."""
+NO_SERVER = "Start it (jupyter lab), or name one that runs: --server URL, with its token in JUPYTER_TOKEN."
 NO_TOKEN = "The server does not take this token, wants one (JUPYTER_TOKEN), or lets you only look."
-Frame = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -72,6 +76,13 @@ def place_of(address: str) -> Place:
     return place if place.token else next((one for one in running_servers() if one.url == place.url), place)
 
 
+def server_at(address: str | None, token: str | None = None) -> Place:
+    """The server at an address; without one, the newest on this machine. Raises `Refused`."""
+    running = running_servers() if address is None else []
+    place = running[-1] if running else place_of(address or DEFAULT_SERVER)
+    return replace(place, token=token or place.token)
+
+
 class Server:
     """`async with Server(place) as server`. Its methods raise `Refused`, `Lost`."""
 
@@ -99,30 +110,25 @@ class Server:
         async with self._request("POST", path, json=body):
             pass
 
-    async def follow(self, path: str, after: int, tries: float) -> AsyncGenerator[tuple[int, Frame]]:
-        """The frames of a conversation after an event, none missing and none twice, over as many connections as it
-        takes; with each comes up to which event all are there. Each connection begins with a `session`. Raises
-        `Refused`, and `Lost` where so many attempts fail in a row.
-        """
+    async def views(self, path: str) -> AsyncGenerator[ConversationView]:
+        """A conversation as it is, and again after each change, over as many connections as it takes. Raises `Refused`,
+        and `Lost` where `TRIES` attempts fail in a row."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
-        failed = 0
+        view, failed = None, 0
         while True:
-            reader, headers = EventReader(), {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+            reader = EventReader()
             try:
-                async with self._request("GET", f"{path}/events", headers=headers, timeout=timeout) as answer:
+                async with self._request("GET", f"{path}/events", timeout=timeout) as answer:
                     async for chunk in answer.content.iter_any():
-                        for data in reader.feed(chunk):
-                            frame, failed = json.loads(data), 0
-                            if frame["type"] != "session":
-                                after = max(frame["seq"], after)
-                            elif frame["last_seq"] > after + REPLAYED_EVENTS:
-                                after = frame["last_seq"]
-                            yield after, frame
+                        for frame in map(json.loads, reader.feed(chunk)):
+                            if view is None or (frame["seq"] > view.last_seq and frame["type"] not in PIECES):
+                                view, failed = await self.get(path, ConversationView), 0
+                                yield view
             except Lost:
-                if failed >= tries:
+                if failed >= TRIES:
                     raise
             failed += 1
-            await asyncio.sleep(min(RETRY_SECONDS, 0.2 * failed))
+            await asyncio.sleep(RETRY_SECONDS)
 
     @asynccontextmanager
     async def _request(self, method: str, path: str, **options: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
@@ -137,9 +143,7 @@ class Server:
             raise Lost("The server did not answer in time.") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # whose text may hold an address
             name = type(error).__name__
-            raise Lost(
-                f"There is no connection to the server ({name}). Does it run? --server URL names another."
-            ) from None
+            raise Lost(f"There is no connection to {self.place.url} ({name}). {NO_SERVER}") from None
 
 
 def _refusal(status: int, body: bytes) -> AgentKernelError:

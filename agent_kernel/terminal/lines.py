@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Container, Iterator
+import threading
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO
 from unicodedata import east_asian_width
@@ -65,26 +66,34 @@ class Terminal:
         self._out.flush()
 
 
-def forget_typed() -> None:
+def typed_lines() -> asyncio.Queue[str]:
+    """The lines that the person types from now on; an empty one is the end of the input."""
+    typed, loop = asyncio.Queue[str](), asyncio.get_running_loop()
+
+    def read() -> None:
+        line = b"\n"
+        while line:
+            try:
+                line = os.read(sys.stdin.fileno(), 65_536)
+            except OSError:  # the terminal is gone
+                line = b""
+            with suppress(RuntimeError):  # the program ends
+                loop.call_soon_threadsafe(typed.put_nowait, line.decode(errors="replace"))
+
+    threading.Thread(target=read, daemon=True).start()
+    return typed
+
+
+def forget_typed(typed: asyncio.Queue[str]) -> None:
     """Forget what was typed before a question, half a line too."""
+    has_ended = False
+    while not typed.empty():
+        has_ended = not typed.get_nowait()
+    if has_ended:
+        typed.put_nowait("")
     if sys.platform != "win32":
         with suppress(OSError, termios.error):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-async def typed_line() -> str:
-    """A line that the person types; empty at the end of the input."""
-    if sys.platform == "win32":  # a thread can't be cancelled: the line that it waits for is lost with its question
-        return await asyncio.to_thread(sys.stdin.readline)
-    loop, file, typed = asyncio.get_running_loop(), sys.stdin.fileno(), asyncio.Event()
-    loop.add_reader(file, typed.set)
-    try:
-        await typed.wait()
-        return os.read(file, 65_536).decode(errors="replace")
-    except OSError:  # the terminal is gone
-        return ""
-    finally:
-        loop.remove_reader(file)
 
 
 class Printer:
@@ -98,15 +107,13 @@ class Printer:
         self.typed = ""
         """The prompt that was typed here: it is on screen."""
         self._printed: set[str] = set()
-        self._arguments: dict[str, str] = {}
-        """Those that were shown last, by the ids of calls."""
 
-    def show(self, view: ConversationView, asked: Container[str] = ()) -> None:
-        """`asked` are the keys of what is shown with its question."""
+    def show(self, view: ConversationView, waiting: Container[str] = ()) -> None:
+        """`waiting` are the keys of what is shown with its question."""
         calls = {call.tool_call_id: call for call in view.tool_calls}
         runs = [run for run in view.runs if run.run_id not in self._earlier and run.status != "queued"]
         for run in runs:
-            self._show_run(run)
+            self._say_new(_about(run))
         for message in view.messages:
             if message.run_id in self._earlier:
                 continue
@@ -116,23 +123,14 @@ class Printer:
                     self._terminal.line(message.content, first="> " if message.role == "user" else None)
                 self.typed = ""
             for call in (calls[call_id] for call_id in message.tool_calls if call_id in calls):
-                if call.state not in ("proposed", "approved") and key_of(call) not in asked:
+                if call.state not in ("proposed", "approved") and key_of(call) not in waiting:
                     self._show_new(call)
-        for run in runs:
-            self._show_stop(run)
-
-    def _show_stop(self, run: RunView) -> None:
-        """That it waits, or has ended, below all that it has done."""
-        if run.paused is not None and self._is_new(f"{run.run_id} {run.paused.pause_id}"):
-            self._terminal.line(one_line(f"The run waits: {words.paused(run.paused)}."))
-        if run.ended_at is not None and self._is_new(f"{run.run_id} {run.ended_at}"):
-            error = f"{words.error_words(run.error)} {run.error.message} " if run.error is not None else ""
-            said = f"{error}{words.run_word(run.status).capitalize()}. {' · '.join(spent(run.usage))}"
-            self._terminal.line(f"\n{one_line(said)}")
+        for run in runs:  # below all that it has done
+            self._say_new(_stop_of(run))
 
     def _show_new(self, call: ToolCallView) -> None:
         if self._is_new(key_of(call)):
-            self.show_call(call, is_whole=self._arguments.get(call.tool_call_id) != call.tool_input)
+            self.show_call(call)
         if call.waiting_behind is not None and self._is_new(f"{key_of(call)} {call.waiting_behind}"):
             self._terminal.line(words.CARD["behindCell"].format(cell=call.waiting_behind))
 
@@ -141,19 +139,13 @@ class Printer:
         self._printed.add(key)
         return is_new
 
-    def _show_run(self, run: RunView) -> None:
-        said = {"": f"{words.recorded_words(run) or words.model_words(run)}, {words.policy_words(run)}."}
-        said |= {f"raised {step.pause_id}": words.raised(step) for step in run.raises}
-        said |= {f"{notice.at} {notice.content}": notice.content for notice in run.notices}
-        if run.delay is not None:
-            said[f"{run.delay.since} {run.delay.attempt}"] = f"{words.delayed(run.delay)}. {run.delay.cause}"
-        for key, text in said.items():
-            if self._is_new(f"{run.run_id} {key}"):
-                self._terminal.line(one_line(text))
+    def _say_new(self, said: Mapping[str, str]) -> None:
+        for text in [text for key, text in said.items() if self._is_new(key)]:
+            self._terminal.line(text)
 
-    def show_call(self, call: ToolCallView, *, is_whole: bool = True) -> None:
-        """A call as its card shows it; all that it was asked with where `is_whole`."""
-        self._arguments[call.tool_call_id] = call.tool_input
+    def show_call(self, call: ToolCallView, *, asked: bool = False) -> None:
+        """A call as its card shows it; where it is asked about, or is new, with all that it was asked with."""
+        is_whole = self._is_new(f"{call.tool_call_id} {call.tool_input}") or asked
         told = describe(call, tuple(shown_outputs(call, 0, settled_outputs(call), Results("", {}))))
         self._terminal.line("", "")
         title = f"{told.title or told.tool_name} {told.summary}".strip()
@@ -173,6 +165,27 @@ class Printer:
             self._terminal.line(truncate(output, MOST_OUTPUT).text, OUTPUT_MARGIN)
         if told.output_file:
             self._terminal.line(told.output_file)
+
+
+def _about(run: RunView) -> dict[str, str]:
+    """What is to be said of a run as it goes on, each under a key."""
+    said = {run.run_id: f"{words.recorded_words(run) or words.model_words(run)}, {words.policy_words(run)}."}
+    said |= {f"{run.run_id} raised {step.pause_id}": words.raised(step) for step in run.raises}
+    said |= {f"{run.run_id} {notice.at} {notice.content}": notice.content for notice in run.notices}
+    if run.delay is not None:
+        said[f"{run.run_id} {run.delay.since} {run.delay.attempt}"] = f"{words.delayed(run.delay)}. {run.delay.cause}"
+    return {key: one_line(text) for key, text in said.items()}
+
+
+def _stop_of(run: RunView) -> dict[str, str]:
+    """That a run waits, or has ended."""
+    if run.paused is not None:
+        return {f"paused {run.paused.pause_id}": one_line(f"The run waits: {words.paused(run.paused)}.")}
+    if run.ended_at is None:
+        return {}
+    error = f"{words.error_words(run.error)} {run.error.message} " if run.error is not None else ""
+    said = f"{error}{words.run_word(run.status).capitalize()}. {' · '.join(spent(run.usage))}"
+    return {f"{run.run_id} {run.ended_at}": f"\n{one_line(said)}"}
 
 
 def _beside(call: ToolCallView, shown: str) -> Iterator[str]:

@@ -21,8 +21,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 from agent_kernel.protocol.mcp import MCP_PATH, mcp_server
-from agent_kernel.terminal.connection import Place
-from agent_kernel.terminal.mcp_clients import server_at
+from agent_kernel.terminal.connection import Place, server_at
 from agent_kernel.version import __version__
 
 NOT_THERE = "The Jupyter server at {} does not answer, or does not take this token. Start it, or set JUPYTER_TOKEN."
@@ -31,8 +30,7 @@ Context = ServerRequestContext[Any, Any]
 
 def serve(server: str | None, token: str | None) -> None:
     """Serve until the input ends. Raises `Refused`."""
-    place = server_at(server)
-    anyio.run(_serve, Place(place.url, token or place.token))
+    anyio.run(_serve, server_at(server, token))
 
 
 async def _serve(place: Place) -> None:

@@ -6,19 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_kernel.protocol.mcp import MCP_PATH
-from agent_kernel.terminal.connection import Place, place_of, running_servers
 
-NAME, DEFAULT_SERVER = "jupyter", "http://localhost:8888/"
+NAME = "jupyter"
 TOKEN_NOTE = "The token is read from JUPYTER_TOKEN where the program starts."
 _ASKED = {"type": "promptString", "id": "jupyter-token", "description": "Jupyter's token", "password": True}
-
-
-def server_at(address: str | None) -> Place:
-    """The server at an address; without one, the newest on this machine. Raises `Refused`."""
-    if address is not None:
-        return place_of(address)
-    running = running_servers()
-    return running[-1] if running else place_of(DEFAULT_SERVER)
 
 
 def _claude(url: str, program: list[str] | None) -> str:

@@ -1,7 +1,6 @@
 """`agent-kernel chat` against a real server and kernel: in a pseudo-terminal, and in a pipe."""
 
 import asyncio
-import json
 import os
 import re
 import sys
@@ -183,16 +182,13 @@ class Piped:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    async def begin(self, *arguments: str, token: str = TOKEN) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, *arguments,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "JUPYTER_TOKEN": token}, limit=1_000_000,
-        )  # fmt: skip
-
     async def __call__(self, *arguments: str, found: bool = False, token: str = TOKEN) -> tuple[int | None, str, str]:
         """Its exit code, output and errors."""
-        process = await self.begin(*(() if found else ("--server", self._address)), *arguments, token=token)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PROGRAM, *(() if found else ("--server", self._address)), *arguments,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "JUPYTER_TOKEN": token},
+        )  # fmt: skip
         out, errors = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode, out.decode(), errors.decode()
 
@@ -217,21 +213,18 @@ async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_en
     assert (code, "The model did not answer." in out) == (1, True)
 
 
-@pytest.mark.kernel
-async def test_events_are_lines_of_json_for_scripts(
-    api: Api, piped: Piped, address: str, model: FakeOpenAI, kernel: Kernel
+async def test_without_a_name_the_only_conversation_is_followed_and_of_several_the_ids_are_listed(
+    api: Api, piped: Piped, model: FakeOpenAI
 ) -> None:
-    model.add(call("run_python", code="1"), say("Forty-two."))
-    conversation_id = await api.begin(kernel)
-    waiting = await api.next_approval()
-    following = await piped.begin(conversation_id, "--json", "--server", address)
-    assert following.stdout is not None
-    first = json.loads(await asyncio.wait_for(following.stdout.readline(), 60))
-    await api.decide(waiting, approved=False)
-    out, _ = await asyncio.wait_for(following.communicate(), 60)
-    events = [first, *(json.loads(line) for line in out.decode().splitlines())]
-    assert [events[place]["type"] for place in (0, -2, -1)] == ["session", "complete", "run"]
-    assert (events[-1]["run"]["status"], following.returncode) == ("complete", 0)
+    model.add(say("One."), say("Two."))
+    ids = [await api.begin()]
+    code, out, _ = await piped()
+    assert (code, "One." in out) == (0, True)
+    ids.append(await api.begin())
+    await api.ended(ids[1])
+    code, out, errors = await piped()
+    assert (code, [line.split()[0] for line in out.splitlines()]) == (1, ids[::-1])
+    assert "Say which conversation: its id" in errors
 
 
 @pytest.mark.parametrize(
@@ -239,7 +232,7 @@ async def test_events_are_lines_of_json_for_scripts(
     [
         (["nowhere"], TOKEN, "There is no conversation 'nowhere'"),
         (["nowhere"], "wrong", "JUPYTER_TOKEN"),
-        (["--latest", "--server", "http://127.0.0.1:9/"], TOKEN, "server (ClientConnectorError). Does it run?"),
+        (["--latest", "--server", "http://127.0.0.1:9/"], TOKEN, "127.0.0.1:9/ (ClientConnectorError). Start it"),
         (["--latest", "--server", "file:///etc"], TOKEN, "--server is the address"),
     ],
 )
