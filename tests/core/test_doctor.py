@@ -15,112 +15,8 @@ from agent_kernel.models import checkup
 from agent_kernel.models.checkup import Finding
 from agent_kernel.protocol.calls import WallsFound
 from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure
-
-
-@pytest.mark.parametrize(
-    ("found", "mark", "text"),
-    [
-        (WallsFound("bubblewrap"), "ok", "Shell commands run inside walls: bubblewrap."),
-        (
-            WallsFound("none", "Landlock: ABI 3"),
-            "note",
-            "Shell commands of the agent run without walls: Landlock: ABI 3.",
-        ),
-    ],
-)
-def test_doctor_names_the_walls(found: WallsFound, mark: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "found_walls", lambda: found)
-    assert (mark, text) in [(finding.mark, finding.text) for finding in doctor.examine({}, ask=False)]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("jupyter_server_config.json", '{"ServerApp": {"jpserver_extensions": {"agent_kernel_server": false}}}'),
-        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions = {'agent_kernel_server': False}"),
-        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions.update({'agent_kernel_server': False})"),
-    ],
-)
-def test_doctor_says_that_the_server_extension_is_disabled_and_what_enables_it(
-    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def told() -> tuple[str, str, str]:
-        server = "The Jupyter server extension is"
-        (one,) = [one for one in doctor.examine({}, ask=False) if one.text.startswith(server)]
-        return one.mark, one.text, one.advice
-
-    assert told()[:2] == ("ok", "The Jupyter server extension is enabled.")
-    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
-    (tmp_path / name).write_text(text)
-    run = "jupyter server extension enable agent_kernel_server"
-    advice = f"Run: {run}, and let no jupyter_server_config.py say otherwise."
-    assert told() == ("MEND", "The Jupyter server extension is not enabled here.", advice)
-
-
-def test_doctor_says_what_others_that_are_installed_want(monkeypatch: pytest.MonkeyPatch) -> None:
-    version, find_spec = importlib.metadata.version, importlib.util.find_spec
-
-    def found(name: str, *more: Any) -> Any:
-        return object() if name == "jupytext" else find_spec(name, *more)
-
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.30.0" if name == "mcp" else version(name))
-    monkeypatch.setattr(importlib.util, "find_spec", found)
-    told = [f"{finding.text} {finding.advice}" for finding in doctor.examine({}, ask=False) if finding.mark == "note"]
-    for words in ("mcp 1.30.0. MCP needs version 2", 'Put custom_cell_magics = "agent" into jupytext.toml'):
-        assert any(words in one for one in told), told
-
-
-def test_doctor_says_which_mcp_servers_are_configured_and_which_can_not_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
-    servers = {"files": {"command": "npx", "env": {"KEY": "${OF_FILES}"}}, "broken": {"url": "ftp://x"}}
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers | {"keyless": {"command": "${NO_SUCH}"}}}))
-    told = [
-        one
-        for one in doctor.examine({"OF_FILES": "sk-of-files"}, ask=False)
-        if "mcp" in f"{one.text} {one.advice}".lower()
-    ]
-    configured = "MCP servers are configured: files."
-    assert configured in [one.text for one in told if one.mark == "ok"]
-    wrong = [one for one in told if one.mark == "MEND"]
-    assert [("broken" in one.text, "keyless" in one.text) for one in wrong] == [(True, False), (False, True)]
-    assert all(f"your own file is {tmp_path / 'mcp.json'}" in one.advice for one in wrong)
-    assert "sk-of-files" not in repr(told)
-    (tmp_path / "mcp.json").write_text("{")
-    assert any(one.mark == "MEND" and "mcp.json" in one.text for one in doctor.examine({}, ask=False))
-
-
-def findings(words: str) -> list[Finding]:
-    return [finding for finding in examine({}, ask=False) if words in finding.text]
-
-
-def test_an_extension_that_is_there_and_enabled_is_well() -> None:
-    assert [finding.mark for finding in findings("The JupyterLab extension is enabled")] == ["ok"]
-
-
-@pytest.mark.parametrize("name", ["agent-kernel", "agent-kernel:keys"])
-def test_a_disabled_extension_is_told_with_what_enables_it(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = tmp_path / "labconfig" / "page_config.json"
-    settings.parent.mkdir()
-    settings.write_text(json.dumps({"disabledExtensions": {name: True}}))
-    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
-    (finding,) = findings("extension is disabled")
-    assert finding.mark == "note", "all else works without it"
-    assert finding.advice == f"Run: jupyter labextension enable {name}"
-
-
-def test_a_missing_extension_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jupyter_core.paths, "ENV_JUPYTER_PATH", [])
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    (finding,) = findings("does not find the extension agent-kernel")
-    assert finding.mark == "note"
-
-
-READY = call("ready")
 
 
 @pytest.fixture(autouse=True)
@@ -132,19 +28,91 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def of_models(environ: dict[str, str], *, ask: bool = True) -> list[Finding]:
+def findings(words: str, **environ: str) -> list[tuple[str, str, str]]:
+    """The mark, the text and the advice of each finding that has these words."""
+    found = [(one.mark, one.text, one.advice) for one in examine(environ, ask=False)]
+    return [one for one in found if words.lower() in f"{one[1]} {one[2]}".lower()]
+
+
+@pytest.mark.parametrize(
+    ("found", "mark", "text"),
+    [
+        (WallsFound("bubblewrap"), "ok", "Shell commands run inside walls: bubblewrap."),
+        (WallsFound("none", "no ABI 3"), "note", "Shell commands of the agent run without walls: no ABI 3."),
+    ],
+)
+def test_doctor_names_the_walls(found: WallsFound, mark: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "found_walls", lambda: found)
+    assert [one[:2] for one in findings("Shell commands")] == [(mark, text)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("jupyter_server_config.json", '{"ServerApp": {"jpserver_extensions": {"agent_kernel_server": false}}}'),
+        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions = {'agent_kernel_server': False}"),
+        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions.update({'agent_kernel_server': False})"),
+    ],
+)
+def test_a_server_extension_that_is_disabled_is_said_with_what_enables_it(config: Path, name: str, text: str) -> None:
+    server = "The Jupyter server extension is"
+    assert findings(server)[0][:2] == ("ok", f"{server} enabled.")
+    (config / name).write_text(text)
+    run = "jupyter server extension enable agent_kernel_server"
+    advice = f"Run: {run}, and let no jupyter_server_config.py say otherwise."
+    assert findings(server) == [("MEND", f"{server} not enabled here.", advice)]
+
+
+def test_doctor_says_what_others_that_are_installed_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    version, find_spec = importlib.metadata.version, importlib.util.find_spec
+
+    def found(name: str, *more: Any) -> Any:
+        return object() if name == "jupytext" else find_spec(name, *more)
+
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.30.0" if name == "mcp" else version(name))
+    monkeypatch.setattr(importlib.util, "find_spec", found)
+    for words in ("mcp 1.30.0. MCP needs version 2", 'Put custom_cell_magics = "agent" into jupytext.toml'):
+        assert [one[0] for one in findings(words)] == ["note"]
+
+
+def test_doctor_says_which_mcp_servers_are_configured_and_which_can_not_be(config: Path) -> None:
+    file = config / "mcp.json"
+    good, keyless = {"command": "npx", "env": {"KEY": "${OF_FILES}"}}, {"command": "${NO_SUCH}"}
+    file.write_text(json.dumps({"mcpServers": {"files": good, "broken": {"url": "ftp://x"}, "keyless": keyless}}))
+    told = findings("mcp", OF_FILES="sk-of-files")
+    assert "MCP servers are configured: files." in [text for mark, text, _ in told if mark == "ok"]
+    broken, without_key = [one for one in told if one[0] == "MEND"]
+    assert ("broken" in broken[1], "keyless" in without_key[1]) == (True, True)
+    assert all(f"your own file is {file}" in one[2] for one in (broken, without_key))
+    assert "sk-of-files" not in repr(told)
+    file.write_text("{")
+    assert "MEND" in [one[0] for one in findings("mcp.json")]
+
+
+@pytest.mark.parametrize("name", ["agent-kernel", "agent-kernel:keys"])
+def test_a_disabled_extension_of_jupyterlab_is_told_with_what_enables_it(config: Path, name: str) -> None:
+    assert findings("The JupyterLab extension is enabled")[0][0] == "ok"
+    settings = config / "labconfig" / "page_config.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"disabledExtensions": {name: True}}))
+    [(mark, _, advice)] = findings("extension is disabled")
+    assert (mark, advice) == ("note", f"Run: jupyter labextension enable {name}"), "all else works without it"
+
+
+def test_a_missing_extension_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jupyter_core.paths, "ENV_JUPYTER_PATH", [])
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    assert [one[0] for one in findings("does not find the extension agent-kernel")] == ["note"]
+
+
+READY = call("ready")
+
+
+def of_models(environ: dict[str, str]) -> list[Finding]:
     """The findings after those on the installation."""
-    whole = examine(environ, ask=ask)
+    whole = examine(environ, ask=True)
     (log,) = [index for index, one in enumerate(whole) if "log" in one.text.split()]
     return whole[log + 1 :]
-
-
-def write_config(config: Path, text: str) -> None:
-    (config / "jupyter_server_config.py").write_text(text)
-
-
-def endpoints(config: Path, **fields: dict[str, Any]) -> None:
-    write_config(config, f"c.AgentKernelServer.endpoints = {fields!r}")
 
 
 def test_where_no_model_is_configured_it_says_what_to_set() -> None:
@@ -164,26 +132,27 @@ def test_a_model_that_calls_its_tool_is_well_and_it_is_said_that_it_was_asked() 
     assert len(json.dumps(request.body)) < 600
 
 
-def test_what_a_server_lacks_that_passes_calls_on_as_text_is_said() -> None:
-    with FakeOpenAI([say('<tool_call>{"name": "ready", "arguments": {}}</tool_call>')]) as server:
-        found = of_models(server.environment())[1]
-    assert found.mark == "MEND"
-    assert found.text.startswith("openai: The model wrote a call of ready as text, so it did not run. ")
-    assert "--enable-auto-tool-choice" in found.text
+AS_TEXT = '<tool_call>{"name": "ready", "arguments": {}}</tool_call>'
 
 
-def test_a_key_that_is_refused_is_to_be_mended_and_not_shown() -> None:
-    with FakeOpenAI([failure(401, "Incorrect API key provided: sk-fake-0123456789abcdef")]) as server:
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (say(AS_TEXT), "openai: The model wrote a call of ready as text, so it did not run. "),
+        (say(AS_TEXT), "--enable-auto-tool-choice"),
+        (failure(401, "Incorrect API key: sk-fake-0123456789abcdef"), "Set OPENAI_API_KEY to a key that may use fake"),
+        (Reply(hang_after=0), "did not answer within 0.5 s"),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_said_and_no_key(
+    answer: Scripted, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkup, "ANSWER_SECONDS", 0.5 if answer == Reply(hang_after=0) else checkup.ANSWER_SECONDS)
+    with FakeOpenAI([answer]) as server:
         found = of_models(server.environment())[1]
     assert found.mark == "MEND"
-    assert "Set OPENAI_API_KEY to a key that may use fake" in found.text
+    assert says in found.text
     assert "0123456789" not in found.text
-
-
-def test_a_silent_server_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkup, "ANSWER_SECONDS", 0.05)
-    with FakeOpenAI([Reply(hang_after=0)]) as server:
-        assert "did not answer within 0.05 s" in of_models(server.environment())[1].text
 
 
 def test_a_local_context_that_cuts_the_tools_off_is_warned_of() -> None:
@@ -193,16 +162,17 @@ def test_a_local_context_that_cuts_the_tools_off_is_warned_of() -> None:
         "/api/show": {"capabilities": ["completion", "tools"]},
     }
     with FakeOpenAI([READY], pages=pages) as server:
-        found = of_models(server.environment())
-    assert found[-1].mark == "note"
-    assert "the context of fake has 4,096 tokens" in found[-1].text
-    assert "OLLAMA_CONTEXT_LENGTH" in found[-1].advice
+        found = of_models(server.environment())[-1]
+    assert found.mark == "note"
+    assert "the context of fake has 4,096 tokens" in found.text
+    assert "OLLAMA_CONTEXT_LENGTH" in found.advice
 
 
 def test_the_endpoints_of_the_servers_configuration_are_asked_but_for_one_with_a_mistake(config: Path) -> None:
     with FakeOpenAI([READY]) as lab, FakeOpenAI([READY]) as named:
         own = {"base_url": named.url, "models": ["m*", "qwen3"]}
-        endpoints(config, lab={"base_url": lab.url}, named=own, odd={"base_url": lab.url, "api": "soap"})
+        endpoints = {"lab": {"base_url": lab.url}, "named": own, "odd": {"base_url": lab.url, "api": "soap"}}
+        (config / "jupyter_server_config.py").write_text(f"c.AgentKernelServer.endpoints = {endpoints!r}")
         *found, broken = of_models({})
     assert [one.text.partition(" answers")[0] for one in found] == ["lab: lab/fake", "named: named/qwen3"]
     assert broken.mark == "MEND"
@@ -215,7 +185,7 @@ def test_the_endpoints_of_the_servers_configuration_are_asked_but_for_one_with_a
     [("c.AgentKernelServer.endpoints = 7", "is not a dictionary"), ("1 / 0", "can't be read: ZeroDivisionError")],
 )
 def test_a_configuration_that_can_not_be_read_is_named(config: Path, text: str, said: str) -> None:
-    write_config(config, text)
+    (config / "jupyter_server_config.py").write_text(text)
     found = of_models({})[0]
     assert found.mark == "MEND"
     assert said in found.text
