@@ -1,22 +1,10 @@
 """The shipped test doubles: they fail where a test and the code disagree, and never otherwise."""
 
-import asyncio
-import urllib.request
-
 import pytest
 
-import agent_kernel.testing
 from agent_kernel.errors import ModelRefused
 from agent_kernel.models.base import TextDelta
-from agent_kernel.testing import (
-    ScriptedModel,
-    ScriptMismatch,
-    VirtualClock,
-    call,
-    calls,
-    say,
-)
-from agent_kernel.testing.wire.reply import failure
+from agent_kernel.testing import ScriptedModel, ScriptMismatch, call, calls, say
 from tests.core.models.model_fixtures import collect, connected, turn_of
 
 
@@ -43,31 +31,15 @@ async def test_a_turn_that_nobody_asked_for_fails() -> None:
         await turn_of(model)
 
 
-async def test_the_fake_server_fails_on_unexpected_and_on_unconsumed_answers() -> None:
-    with pytest.raises(ScriptMismatch, match="1 more answers"):
-        await _ask_once_too_often()
-    with pytest.raises(ScriptMismatch, match="1 of 1 written answers were never asked for"):
-        async with connected(say("Hi")):
-            pass
-    with pytest.raises(ScriptMismatch, match="1 of 1"):
-        async with connected(failure(429, times=2), clock=VirtualClock()) as (server, _):
-            await asyncio.to_thread(_post, server.url)
-
-
-async def _ask_once_too_often() -> None:
+async def ask_once_too_often() -> None:
     async with connected() as (_, model):
         with pytest.raises(ModelRefused, match="no more answers"):
             await turn_of(model)
 
 
-def _post(url: str) -> None:
-    request = urllib.request.Request(f"{url}/chat/completions", b"{}", {"Content-Type": "application/json"})
-    with pytest.raises(urllib.error.HTTPError):
-        urllib.request.urlopen(request)
-
-
-def test_everything_that_is_promised_is_exported() -> None:
-    for name in agent_kernel.testing.__all__:
-        assert getattr(agent_kernel.testing, name)
-    with pytest.raises(AttributeError):
-        _ = agent_kernel.testing.nonsense
+async def test_the_fake_server_fails_on_unexpected_and_on_unconsumed_answers() -> None:
+    with pytest.raises(ScriptMismatch, match="1 more answers"):
+        await ask_once_too_often()
+    with pytest.raises(ScriptMismatch, match="1 of 1 written answers were never asked for"):
+        async with connected(say("Hi")):
+            pass

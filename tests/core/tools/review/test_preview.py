@@ -84,29 +84,20 @@ def test_commands_that_have_effects_are_named(command: str, title: str, detail: 
     assert shell(command).get(title) == detail
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(
-            "ls -l | head",
-            "grep rm x.txt 2>/dev/null",
-            "git status",
-            "python x.py",
-            "git checkout -b x",
-            "tar tf a.tgz",
-        ),
-        *("cat <<EOF\nrm x\nEOF", "for f in *.c; do wc $f; done", "echo 'sudo rm -rf /'", "ls # rm x", "env A=1 ls"),
-    ],
-)
+HARMLESS = [
+    *("ls -l | head", "grep rm x.txt 2>/dev/null", "git status", "python x.py", "git checkout -b x", "tar tf a.tgz"),
+    *("cat <<EOF\nrm x\nEOF", "for f in *.c; do wc $f; done", "echo 'sudo rm -rf /'", "ls # rm x", "env A=1 ls"),
+]
+
+
+@pytest.mark.parametrize("command", HARMLESS)
 def test_commands_without_effects_have_no_warnings(command: str) -> None:
     assert shell(command) == {}
 
 
 def test_file_tools_name_the_file_and_what_is_hidden_in_it() -> None:
-    assert shown("write_file", path="a.md", content="x\u200by") == {
-        "Hidden characters:": "U+200B",
-        "Writes files:": "a.md",
-    }
+    written = shown("write_file", path="a.md", content="x\u200by")
+    assert written == {"Hidden characters:": "U+200B", "Writes files:": "a.md"}
     assert shown("edit_file", path="a.md", old_text="", new_text="") == {"Writes files:": "a.md"}
     assert shown("read_file", path="a.md") == {}
     assert shown("my_tool", where={"deep": ["\u2066"]}) == {"Hidden characters:": "U+2066"}
@@ -117,21 +108,23 @@ def test_many_effects_of_one_kind_are_one_warning() -> None:
     assert python(code) == {"Writes files:": "f0, f1, f2, f3, f4 and 15 more"}
 
 
-def test_a_card_shows_code_commands_and_diffs_instead_of_json() -> None:
-    code = preview("run_python", '{"code": "1 + 1"}')
-    assert code is not None
-    assert (code.kind, code.language, code.text) == ("code", "python", "1 + 1")
-    command = preview("run_shell", {"command": "ls"})
-    assert command is not None
-    assert (command.kind, command.language, command.text) == ("code", "shell", "ls")
-    edit = preview("edit_file", {"path": "a.py", "old_text": "a\nb", "new_text": "a\nc"})
-    assert edit is not None
-    assert (edit.kind, edit.text) == ("diff", "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c")
-    written = preview("write_file", {"path": "a.md", "content": "# x"})
-    assert written is not None
-    assert (written.kind, written.language, written.text) == ("code", "markdown", "# x")
-    assert preview("read_file", {"path": "a"}) is None
-    assert preview("run_python", "not json") is None
+CHANGE = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "seen"),
+    [
+        ("run_python", '{"code": "1 + 1"}', ("code", "python", "1 + 1")),
+        ("run_shell", {"command": "ls"}, ("code", "shell", "ls")),
+        ("edit_file", {"path": "a.py", "old_text": "a\nb", "new_text": "a\nc"}, ("diff", "piece", CHANGE)),
+        ("write_file", {"path": "a.md", "content": "# x"}, ("code", "markdown", "# x")),
+        ("read_file", {"path": "a"}, None),
+        ("run_python", "not json", None),
+    ],
+)
+def test_a_card_shows_code_commands_and_diffs_instead_of_json(name: str, arguments: Any, seen: Any) -> None:
+    made = preview(name, arguments)
+    assert (made and (made.kind, made.language, made.text)) == seen
 
 
 def test_a_diff_shows_a_missing_line_end() -> None:
