@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, WebSocket, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, WebSocket, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
 from agent_kernel.testing import say
@@ -28,17 +28,6 @@ OpenNotebook = Callable[..., NotebookPage]
 PATIENCE_MS = 60_000
 """Longest wait for anything that has to come: a busy machine may take long."""
 expect.set_options(timeout=PATIENCE_MS)
-
-
-def take_pictures(notebook: NotebookPage, part: Locator, name: str) -> None:
-    """A picture of this part of the page in each theme, for whoever wants to see it."""
-    RESULTS.mkdir(exist_ok=True)
-    for theme in ("Dark", "Light"):
-        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
-        expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
-        expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)  # a change of theme shows it for a moment
-        part.scroll_into_view_if_needed()
-        part.screenshot(path=RESULTS / f"{name}-{theme.lower()}.png")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

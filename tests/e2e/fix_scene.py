@@ -17,7 +17,6 @@ import pandas as pd
 sales = pd.DataFrame({"region": ["north", "south"], "price": [2.5, 4.0], "units": [4, 8]})"""
 FAILS = """(sales["prise"] * sales["units"]).sum()"""
 MENDED = """(sales["price"] * sales["units"]).sum()"""
-_SOURCE = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getSource()"
 
 
 def open_scene(lab: LabServer, page: Page) -> NotebookPage:
@@ -46,11 +45,11 @@ def play(notebook: NotebookPage, model: WrittenModel) -> None:
     expect(difference.locator(".ak-del")).to_have_count(1)
     expect(difference.locator(".ak-del")).to_contain_text(FAILS)
     expect(difference.locator(".ak-add")).to_contain_text(MENDED)
-    assert source(notebook, 1) == FAILS, "nothing is done before the approval"
+    assert notebook.sources()[1] == FAILS, "nothing is done before the approval"
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("The column is price.")
     assert notebook.cards().count() == 0, "there was one card"
-    assert (source(notebook, 1), notebook.prompt_number(1)) == (MENDED, 4)
+    assert (notebook.sources()[1], notebook.prompt_number(1)) == (MENDED, 4)
     assert notebook.text(1).endswith("42.0)")
     assert "Ran cell:revenue as [4]" in model.tool_results()[0]
     saved = notebook.save()
@@ -58,7 +57,7 @@ def play(notebook: NotebookPage, model: WrittenModel) -> None:
     assert cells_by_id(saved)["revenue"].outputs[0].output_type == "execute_result"
     page.locator(".jp-Cell .cm-content").nth(1).click()
     page.keyboard.press("Control+z")
-    wait_until(lambda: source(notebook, 1) == FAILS, "the source as it was")
+    wait_until(lambda: notebook.sources()[1] == FAILS, "the source as it was")
     after = cells_by_id(notebook.save())
     assert (after["revenue"].source, after["revenue"].outputs) == (FAILS, cells_by_id(saved)["revenue"].outputs)
 
@@ -73,11 +72,6 @@ def expect_told(messages: list[dict[str, Any]]) -> None:
         f"@cell:revenue is [2] cell:revenue (code, number 1)\n{FAILS}\n",
     ):
         assert part in told, told
-
-
-def source(notebook: NotebookPage, index: int) -> str:
-    found: str = notebook.page.evaluate(_SOURCE, index)
-    return found
 
 
 def cells_by_id(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:

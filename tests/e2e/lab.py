@@ -71,6 +71,12 @@ _COMMAND = "async ([name, args]) => { await window.jupyterapp.commands.execute(n
 _START = "name => { void window.jupyterapp.commands.execute(name).catch(() => null); }"
 _IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
 _OUTPUTS = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getOutputs()"
+_SOURCES = "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel.getSource())"
+_SET_SOURCE = """([index, source]) => {
+  window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.setSource(source);
+}"""
+_ACTIVATE = "index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }"
+_TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.trusted)"
 _PROMPT = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount"
 
 
@@ -259,6 +265,22 @@ class NotebookPage:
     def start(self, name: str) -> None:
         """A command whose end is not waited for, nor whether it fails."""
         self.page.evaluate(_START, name)
+
+    def activate(self, index: int) -> None:
+        """Make this cell the active one, which commands are about."""
+        self.page.evaluate(_ACTIVATE, index)
+
+    def sources(self) -> list[str]:
+        sources: list[str] = self.page.evaluate(_SOURCES)
+        return sources
+
+    def set_source(self, index: int, source: str) -> None:
+        self.page.evaluate(_SET_SOURCE, [index, source])
+
+    def trusted(self) -> list[bool]:
+        """Of each cell."""
+        trusted: list[bool] = self.page.evaluate(_TRUSTED)
+        return trusted
 
     def outputs(self, index: int) -> list[dict[str, Any]]:
         outputs: list[dict[str, Any]] = self.page.evaluate(_OUTPUTS, index)

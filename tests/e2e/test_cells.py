@@ -11,13 +11,7 @@ from tests.e2e.lab import LOAD_READY, LabServer, NotebookPage, close_notebooks
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
-SOURCE = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getSource()"
-SET_SOURCE = """([index, source]) =>
-  window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.setSource(source)"""
 IDS = "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.id)"
-SOURCES = "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel.getSource())"
-
-TRUSTED = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.trusted"
 RUN_LAST = """async () => {
   const { shell, commands } = window.jupyterapp;
   const notebook = shell.currentWidget.content;
@@ -46,11 +40,6 @@ def open_cells(lab: LabServer, page: Page, request: pytest.FixtureRequest) -> Op
     lab.close_kernels()
 
 
-def source(notebook: NotebookPage, index: int) -> str:
-    found: str = notebook.page.evaluate(SOURCE, index)
-    return found
-
-
 CHANGE_FOUR = """() => {
   const model = window.jupyterapp.shell.currentWidget.content.model.sharedModel;
   model.getCell(4).setMetadata('editable', false);
@@ -69,11 +58,11 @@ def test_cells_that_were_changed_deleted_moved_or_locked_since_their_cards_came(
     notebook.page.evaluate(RUN_LAST)
     notebook.wait_for_state("awaiting_approval", card=4)
     stale = notebook.card(1).locator("[data-stale]")
-    notebook.page.evaluate(SET_SOURCE, [1, "broken = 12"])
+    notebook.set_source(1, "broken = 12")
     expect(stale).to_contain_text("The cell has changed.")
-    notebook.page.evaluate(SET_SOURCE, [1, "broken = 0"])
+    notebook.set_source(1, "broken = 0")
     expect(stale).to_have_count(0)
-    notebook.page.evaluate(SET_SOURCE, [1, "broken = 12"])
+    notebook.set_source(1, "broken = 12")
     expect(stale).to_be_visible()
     notebook.page.evaluate(CHANGE_FOUR)
     expect(notebook.card(4).locator("[data-stale]")).to_contain_text("The cell is locked now.")
@@ -84,7 +73,7 @@ def test_cells_that_were_changed_deleted_moved_or_locked_since_their_cards_came(
     assert "There is no cell c2 in the notebook now." in deleted
     assert "Edited cell:c3" in moved
     assert "is locked" in locked
-    assert notebook.page.evaluate(SOURCES)[1:4] == ["broken = 12", "broken = 0", "mended = 1"]
+    assert notebook.sources()[1:4] == ["broken = 12", "broken = 0", "mended = 1"]
 
 
 def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_undone(
@@ -105,7 +94,7 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     notebook.run(0)
     notebook.page.evaluate(RUN_LAST)
     expect(notebook.record()).to_contain_text("Done.")
-    sources = notebook.page.evaluate(SOURCES)
+    sources = notebook.sources()
     assert sources[:3] == ["x = 1 / 0", LOAD_READY, "first = 1\nfirst"]
     assert len(sources) == 4
     inserted, moved, deleted, ran, own = model.tool_results()[1:]
@@ -116,19 +105,19 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     assert "is the one of the prompt itself" in own
     assert notebook.outputs(0)[0]["ename"] == "ZeroDivisionError"
     notebook.command("notebook:undo-cell-action")
-    assert "# to be deleted" in notebook.page.evaluate(SOURCES)
+    assert "# to be deleted" in notebook.sources()
     notebook.command("notebook:redo-cell-action")
-    assert notebook.page.evaluate(SOURCES) == sources
-    notebook.page.evaluate(SET_SOURCE, [2, "first = 2"])
+    assert notebook.sources() == sources
+    notebook.set_source(2, "first = 2")
     notebook.page.get_by_role("button", name="Undo this run").click()
     expect(notebook.record()).to_contain_text("Undone: the cell is as it was before.")
     expect(notebook.record()).to_contain_text(" was changed since. Undo would lose that, so it is not offered.")
-    assert notebook.page.evaluate(SOURCES)[:4] == [LOAD_READY, "x = 1 / 0", "first = 2", "# to be deleted"]
+    assert notebook.sources()[:4] == [LOAD_READY, "x = 1 / 0", "first = 2", "# to be deleted"]
     assert notebook.page.evaluate(IDS)[3] == "c2"
     [back] = [cell for cell in notebook.save().cells if cell.id == "c2"]
     assert (back.outputs, back.metadata.tags) == ([plot], ["plot"])
-    assert notebook.page.evaluate(TRUSTED, 3) is False
-    notebook.page.evaluate(SET_SOURCE, [2, "%agent undo run"])
+    assert notebook.trusted()[3] is False
+    notebook.set_source(2, "%agent undo run")
     notebook.run(2)
     deleted, moved, inserted, stays = notebook.outputs(2)[0]["text"].splitlines()
     assert (deleted, moved) == ("  cell:c2 (delete_cell): undone", "  cell:c1 (move_cell): undone")
@@ -177,7 +166,7 @@ def test_the_notebook_is_read_as_it_stands_in_the_page_and_changed_unless_it_is_
         notebook.run(index)
     notebook.run(2, wait=False)
     wait_until(lambda: notebook.text(2) == "begun", "the cell to begin")
-    notebook.page.evaluate(SET_SOURCE, [1, "x = 2\nx"])
+    notebook.set_source(1, "x = 2\nx")
     read.open()
     expect(notebook.record()).to_contain_text("I see.")
     [told] = model.tool_results()
@@ -198,12 +187,11 @@ def test_the_notebook_is_read_as_it_stands_in_the_page_and_changed_unless_it_is_
     edited, ran = model.tool_results()[-2:]
     assert "This notebook is read-only. Nothing was changed." in edited
     assert "--- output: 2" in ran
-    assert source(notebook, 1) == "x = 2\nx"
+    assert notebook.sources()[1] == "x = 2\nx"
 
 
-@pytest.mark.parametrize(("event", "of"), [("visibilitychange", "document"), ("focus", "window")])
 def test_after_a_reload_the_tab_that_was_looked_at_last_is_changed_which_gives_others_outputs_no_trust(
-    open_cells: OpenCells, lab: LabServer, page: Page, model: WrittenModel, event: str, of: str
+    open_cells: OpenCells, lab: LabServer, page: Page, model: WrittenModel
 ) -> None:
     shown = nbformat.v4.new_output("display_data", {"text/html": "<script>1</script>"})
     model.says(call("read_notebook"), call("edit_cell", cell_id="c1", source="mended = 1"), say("I see."))
@@ -217,9 +205,9 @@ def test_after_a_reload_the_tab_that_was_looked_at_last_is_changed_which_gives_o
     notebook.wait_for_state("awaiting_approval", card=1)
     other = NotebookPage(lab, page.context.new_page(), notebook.path)
     notebook.page.bring_to_front()
-    notebook.page.evaluate(f"() => {of}.dispatchEvent(new Event('{event}'))")
+    notebook.page.evaluate("() => window.dispatchEvent(new Event('focus'))")
     notebook.press("Approve", card=1)
     expect(notebook.page.get_by_text("I see.").first).to_be_visible()
     notebook.wait_for_end()
-    assert (source(notebook, 1), source(other, 1)) == ("mended = 1", "broken = 0")
-    assert notebook.page.evaluate(TRUSTED, 2) is False
+    assert (notebook.sources()[1], other.sources()[1]) == ("mended = 1", "broken = 0")
+    assert notebook.trusted()[2] is False

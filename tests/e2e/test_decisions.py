@@ -1,8 +1,8 @@
-"""A person decides: approve, edit and deny of three calls at once, and stop."""
+"""A person decides: approve, edit and deny of three calls at once, stop, and the lines that a call's code asks for."""
 
 from playwright.sync_api import expect
 
-from agent_kernel.testing import call, calls
+from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
 
@@ -12,10 +12,14 @@ CELLS = [
     "[name in globals() for name in ('product', 'limit', 'third')]",
     "%%agent\nWait ten minutes.",
     "limit",
+    "%%agent\nAsk me.",
 ]
+LINES = (
+    "from getpass import getpass\nname = input('Name: ')\ntoken = getpass('Token: ')\nprint(name, len(token), token)"
+)
 
 
-def test_three_calls_are_approved_edited_and_denied_and_a_run_is_stopped(
+def test_three_calls_are_approved_edited_and_denied_a_run_is_stopped_and_code_gets_its_lines_after_a_reload(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     codes = "product = 6 * 7\nprint('the product is', product)", "limit = 10\nprint('limit', limit)", "third = 3"
@@ -62,3 +66,22 @@ def test_three_calls_are_approved_edited_and_denied_and_a_run_is_stopped(
     expect(notebook.record().last).to_contain_text("ancelled")
     notebook.run(4)
     assert notebook.text(4) == "25"
+
+    model.says(call("run_python", code=LINES), say("Thank you."))
+    notebook.run(5)
+    notebook.press("Approve")
+    answer = notebook.card(1).get_by_role("textbox", name="Your answer")
+    expect(answer).to_be_visible()
+    expect(notebook.page.locator("[data-guarded]")).to_have_count(0)
+    answer.fill("Ana")
+    answer.press("Enter")
+    secret = notebook.card(2).locator("input[type=password]")
+    expect(secret).to_be_visible()
+    notebook.save()
+    notebook.page.reload()  # the kernel is busy: it waits for the line
+    expect(notebook.card(2)).to_contain_text("Token:")
+    secret.fill("open sesame 42")
+    secret.press("Enter")
+    expect(notebook.record().last).to_contain_text("Thank you.")
+    expect(notebook.record().last).to_contain_text("Token: ········")
+    assert "sesame" not in notebook.page.content()

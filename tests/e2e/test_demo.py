@@ -1,5 +1,5 @@
 """`agent-kernel demo` as a newcomer gets it: JupyterLab with settings of nobody, on the copy of the notebook, with the
-recorded model, in light and dark."""
+recorded model."""
 
 import json
 import sys
@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.conftest import take_pictures
 from tests.e2e.lab import NotebookPage
 from tests.programs import Program, private_home, wait_until
 
-SUMMARY, PLOT = 5, 7
 RESTORED = "async () => { await window.jupyterapp.restored; }"
 
 
@@ -62,7 +60,7 @@ def approve_all(notebook: NotebookPage, records: int) -> None:
     wait_until(approved, f"{records} records", 180)
 
 
-def test_the_demo_asks_nothing_is_run_through_and_looks_right_in_light_and_dark(demo: Demo, fresh_page: Page) -> None:
+def test_the_demo_asks_nothing_and_is_run_through(demo: Demo, fresh_page: Page) -> None:
     notebook = NotebookPage(demo, fresh_page, demo.root / "quickstart.ipynb")
     expect(fresh_page.get_by_text("Press Shift+Enter in the next cell")).to_be_visible()
     fresh_page.evaluate(RESTORED)
@@ -72,11 +70,8 @@ def test_the_demo_asks_nothing_is_run_through_and_looks_right_in_light_and_dark(
     expect(waiting(notebook)).to_have_count(1)
     expect(waiting(notebook).first).to_contain_text("Recorded demo")
     expect(fresh_page.get_by_role("group", name="Agent run").first).to_contain_text("no model is called")
-    cells = fresh_page.locator(".jp-Notebook .jp-Cell")
-    take_pictures(notebook, cells.nth(SUMMARY), "waiting")
     approve_all(notebook, records=3)
     expect(notebook.record().nth(0)).to_contain_text("344 penguins of three species")
     expect(fresh_page.locator(".jp-RenderedImage img")).to_have_count(1)
     expect(notebook.record().nth(2)).to_contain_text("333 of the 344 penguins")
     assert (demo.root / "penguins_complete.csv").read_text().count("\n") == 334
-    take_pictures(notebook, cells.nth(PLOT), "record")

@@ -8,7 +8,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Locator, expect
 
 from agent_kernel.protocol.vocabulary import RESULT_MARK
-from tests.e2e.conftest import OpenNotebook, take_pictures
+from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.e2e.records import WIDGET
@@ -51,7 +51,6 @@ SCRIPT = (
 )
 ALL = [CHART, STYLED, FORMULA, VEGA, DRAWING, SCRIPT, WIDE, SLIDER, PROGRESS, INTERACT, LATE, TABLE, PICTURE, ROWS]
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it.", "slider.value", "look.set()\nprint('mine')"]
-TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.every(cell => cell.model.trusted)"
 
 
 def results(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,8 +74,6 @@ def assert_drawn_in_cards(notebook: NotebookPage) -> None:
     expect(notebook.card(3).locator("canvas.marks")).to_be_visible()
     expect(notebook.card(4).locator(".ak-drawn img, .ak-drawn svg")).to_be_visible()
     expect(notebook.card(5)).to_contain_text("counts1")
-    page.set_viewport_size({"width": 1200, "height": 2400})
-    take_pictures(notebook, page.locator(".ak-run"), "rich-outputs")
 
     # A large table scrolls in its card, and a chart keeps to the card's width.
     frame = notebook.card(6).locator(".ak-drawn > .jp-RenderedHTML")
@@ -194,9 +191,7 @@ def test_what_calls_show_is_drawn_in_cards_kept_in_the_file_and_live_as_long_as_
     notebook.save()
     lab.close_kernels()
     notebook.reload()
-    assert notebook.page.evaluate(TRUSTED)
+    assert all(notebook.trusted())
     assert_drawn(cell(notebook))
     assert_told(cell(notebook))
-    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
-    take_pictures(notebook, cell(notebook), "kept-outputs")
     assert_exported(notebook.path)

@@ -135,12 +135,6 @@ class Keyboard:
         self.page.evaluate("window.goOn()")
 
 
-def start(open_notebook: OpenNotebook, cells: Sequence[str] = CELLS) -> Keyboard:
-    notebook = open_notebook(cells)
-    notebook.run_through(RUN)
-    return Keyboard(notebook)
-
-
 def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_on(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, page: Page
 ) -> None:
@@ -151,8 +145,9 @@ def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_o
         call("run_python", code="denied = 1"),
         done,
     )
-    keyboard = start(open_notebook)
-    notebook = keyboard.notebook
+    notebook = open_notebook(CELLS)
+    notebook.run_through(RUN)
+    keyboard = Keyboard(notebook)
     notebook.wait_for_state("awaiting_approval")
     keyboard.wait_for_hints()  # none without the focus
 
@@ -258,46 +253,7 @@ def compose(keyboard: Keyboard, text: str) -> None:
     browser.detach()
 
 
-def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code=CALLS_THAT_WAIT_FOR_A_FILE.format(name="never", after="")))
-    keyboard = start(open_notebook)
-    notebook = keyboard.notebook
-    notebook.wait_for_state("awaiting_approval")
-    notebook.card().focus()
-    keyboard.press("Escape")
-    keyboard.wait_for_focus(cell=RUN, mode="command", call=None, inRun=False)
-    notebook.card().get_by_role("button", name="Approve").click()
-    notebook.wait_for_state("executing")
-    keyboard.free()
-    keyboard.wait_for_focus(inRun=True)
-    page.get_by_role("button", name="Stop", exact=True).click()
-    expect(notebook.record()).to_contain_text("ancelled")
-    keyboard.wait_for_focus(cell=RUN, mode="command")
-
-    count = notebook.prompt_number(RUN)
-    model.says(call("run_python", code="again = 1"), say("Once more."))
-    keyboard.press("Control+Enter")
-    notebook.wait_for_state("awaiting_approval")
-    wait_until(lambda: notebook.prompt_number(RUN) == count + 1, "the cell to have run once more")
-    page.locator(".ak-badge").focus()
-    model.says()
-    keyboard.press("Control+s")
-    wait_until(lambda: not page.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty"), "the save")
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("Once more.")
-    keyboard.wait_for_focus(cell=RUN, mode="command")
-
-    model.says(say("A third time."))
-    notebook.record().locator("summary").first.focus()
-    keyboard.press("Shift+Enter")
-    keyboard.wait_for_focus(cell=MINE, mode="command")
-    expect(notebook.record()).to_contain_text("A third time.")
-    assert keyboard.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
-
-
-def test_after_an_approval_the_active_cell_is_that_from_before_and_late_keys_of_a_card_do_nothing(
+def test_after_decisions_the_active_cell_is_that_from_before_and_keys_that_run_cells_run_them(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     done = Gate(say("All done."))
@@ -332,3 +288,39 @@ def test_after_an_approval_the_active_cell_is_that_from_before_and_late_keys_of_
         keyboard.press("Shift+Enter")
         wait_until(lambda: notebook.text(MINE + 1) == "went on", "the cell after it to have run")
         assert notebook.prompt_number(RUN) == prompt_number
+    escape_and_run_again(keyboard, model)
+
+
+def escape_and_run_again(keyboard: Keyboard, model: WrittenModel) -> None:
+    """Escape gives the focus back to the cell, and keys of cells and of the application are theirs in its output."""
+    notebook, page = keyboard.notebook, keyboard.page
+    model.says(call("run_python", code=CALLS_THAT_WAIT_FOR_A_FILE.format(name="never", after="")))
+    notebook.run(RUN)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.card().focus()
+    keyboard.press("Escape")
+    keyboard.wait_for_focus(cell=RUN, mode="command", call=None, inRun=False)
+    notebook.card().get_by_role("button", name="Approve").click()
+    notebook.wait_for_state("executing")
+    keyboard.free()
+    keyboard.wait_for_focus(inRun=True)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(notebook.record()).to_contain_text("ancelled")
+    keyboard.wait_for_focus(cell=RUN, mode="command")
+
+    count = notebook.prompt_number(RUN)
+    model.says(call("run_python", code="again = 1"), say("Once more."), say("A third time."))
+    keyboard.press("Control+Enter")
+    notebook.wait_for_state("awaiting_approval")
+    wait_until(lambda: notebook.prompt_number(RUN) > count, "the cell to have run once more")
+    page.locator(".ak-badge").focus()
+    keyboard.press("Control+s")
+    wait_until(lambda: not page.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty"), "the save")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("Once more.")
+    keyboard.wait_for_focus(cell=RUN, mode="command")
+    notebook.record().locator("summary").first.focus()
+    keyboard.press("Shift+Enter")
+    keyboard.wait_for_focus(cell=MINE, mode="command")
+    expect(notebook.record()).to_contain_text("A third time.")
+    assert keyboard.focus()["cell"] == MINE, "a record takes no focus that its run did not have"

@@ -2,19 +2,17 @@
 
 import asyncio
 import json
-import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
+from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, calls
-from tests.e2e.conftest import OpenNotebook, new_page
-from tests.e2e.lab import LabServer, NotebookPage, wait_until
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LabServer, wait_until
 from tests.e2e.model import Gate, WrittenModel
 from tests.server.mcp_client import connected_to, handle_in, text_of
 
@@ -147,100 +145,3 @@ def test_two_agents_outside_ask_in_an_open_notebook_and_each_gets_its_own_answer
     assert {name: text.strip() for name, text in said.items()} == {"Claude Code": "first 21", "Codex": "second 22"}
     for run in (first, second):
         expect(run).to_contain_text("Done · ")
-
-
-class Decider:
-    """A person with a browser of their own, who opens the card of an agent outside in the list of what waits."""
-
-    def __init__(self, lab: LabServer, page: Page, path: Path) -> None:
-        self._kept: list[tuple[WebSocketRoute, str | bytes]] | None = None
-        page.route_web_socket("**/agent-kernel/api/**", self._route)
-        self.notebook = NotebookPage(lab, page, path)
-
-    def _route(self, socket: WebSocketRoute) -> None:
-        def arrived(frame: str | bytes) -> None:
-            if self._kept is None:
-                socket.send(frame)
-            else:
-                self._kept.append((socket, frame))
-
-        socket.connect_to_server().on_message(arrived)
-
-    def hear_nothing(self) -> None:
-        self._kept = []
-
-    def hear(self) -> None:
-        kept, self._kept = self._kept or [], None
-        for socket, frame in kept:
-            socket.send(frame)
-
-    def open(self) -> None:
-        self.notebook.page.get_by_role("button", name="1 call waits for you").click()
-        expect(self.card).to_have_attribute("data-state", "awaiting_approval")
-
-    @property
-    def card(self) -> Locator:
-        panel = self.notebook.page.get_by_role("region", name="What Waits and What Ran")
-        return panel.locator("[data-tool-call-id][role=group]")
-
-
-CODE = """\
-import time
-from pathlib import Path
-with Path("ran.txt").open("a") as file:
-    file.write("once ")
-while not Path("go-on").exists():
-    time.sleep(0.05)
-"it ran"
-"""
-
-
-@pytest.mark.parametrize("order", [("approve", "deny"), ("deny", "approve")], ids=["approve", "deny"])
-def test_two_people_who_decide_at_once_on_a_call_from_outside_are_told_whose_decision_holds(
-    lab: LabServer, browser: Browser, order: tuple[str, str]
-) -> None:
-    path = lab.write_notebook("two-people.ipynb", [])
-    ran, go_on = lab.root / "ran.txt", lab.root / "go-on"
-    for file in (ran, go_on):
-        file.unlink(missing_ok=True)
-    before = max((entry["number"] for entry in lab.api("GET", "agent-kernel/api/audit")), default=0)
-    with ExitStack() as pages, ThreadPoolExecutor() as threads:
-        deciders = {way: Decider(lab, pages.enter_context(new_page(browser)), path) for way in order}
-        answer = threads.submit(ask_from_outside, lab, "Codex", path.name, CODE)
-        for one in deciders.values():
-            one.open()
-        cards = {way: one.card for way, one in deciders.items()}
-        deny = cards["deny"].get_by_role("button", name="Deny", exact=True)
-        deny.click()
-        cards["deny"].get_by_role("textbox", name="Reason").fill("not now")
-        approve = cards["approve"].get_by_role("button", name="Approve", exact=True)
-        for one in deciders.values():
-            one.hear_nothing()  # of the other's decision, before both are made
-        for way in order:
-            {"approve": approve, "deny": deny}[way].click()
-            expect(cards[way]).to_contain_text("You chose")
-        for one in deciders.values():
-            one.hear()
-
-        def late_ones() -> list[str]:
-            return [way for way in order if "changed nothing" in cards[way].inner_text()]
-
-        [late] = wait_until(late_ones, "one of them to be told that it was too late")
-        [won] = {*order} - {late}
-        verb = {"approve": "Approved by", "deny": "By"}[won]
-        for card, who in ((cards[won], "you"), (cards[late], "another tab")):
-            expect(card).to_have_attribute("data-state", {"approve": "executing", "deny": "denied"}[won])
-            expect(card).to_contain_text(f"{verb} {who}, ")
-        expect(cards[late]).to_contain_text(re.compile(r"Already decided\. (Approved|Denied), by a person, \S+"))
-        go_on.touch()
-        said = answer.result(60)
-        for card in cards.values():
-            expect(card).to_have_attribute("data-state", {"approve": "success", "deny": "denied"}[won])
-        assert late_ones() == [late]
-    if won == "approve":
-        assert (said.strip(), ran.read_text()) == ("'it ran'", "once ")
-    else:
-        assert said.startswith("Denied by the user. Reason: not now")
-        assert not ran.exists()
-    [decision] = [one for one in lab.api("GET", f"agent-kernel/api/audit?after={before}") if one["kind"] == "decision"]
-    assert (decision["by"], decision["decision"]) == ("user", {"approve": "approved", "deny": "denied"}[won])

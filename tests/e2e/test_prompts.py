@@ -6,7 +6,6 @@ from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LOAD_READY
 from tests.e2e.model import WrittenModel
-from tests.e2e.test_asking import SET_SOURCE, source
 from tests.programs import wait_until
 
 MIME_TYPE = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.mimeType"
@@ -50,21 +49,21 @@ def test_a_prompt_is_written_as_prose_completed_by_tab_and_sent_with_what_it_men
             """JupyterLab offers nothing where the kernel needs more than a second, as it may at first: press again."""
             page.keyboard.press("Tab")
             try:
-                wait_until(lambda: offered.count() > 0 or text in source(notebook, 2), wanted, seconds=3)
+                wait_until(lambda: offered.count() > 0 or text in notebook.sources()[2], wanted, seconds=3)
             except AssertionError:
                 return False
             return True
 
-        wait_until(pressed, f"{wanted} in {source(notebook, 2)!r}")
-        if text not in source(notebook, 2):
+        wait_until(pressed, f"{wanted} in {notebook.sources()[2]!r}")
+        if text not in notebook.sources()[2]:
             offered.first.click()
-        wait_until(lambda: text in source(notebook, 2), f"{text!r} in {source(notebook, 2)!r}")
+        wait_until(lambda: text in notebook.sources()[2], f"{text!r} in {notebook.sources()[2]!r}")
 
     complete(1, 23, "sales.csv", "What's the price in @sales.csv")
     complete(0, 12, "--policy", "%%agent --policy\n")
-    page.evaluate(SET_SOURCE, [2, "'%%agent'"])
+    notebook.set_source(2, "'%%agent'")
     assert mime_type(2) == python
-    page.evaluate(SET_SOURCE, [2, "%%agent\nWhat's the price in @sales.csv and @sales?"])
+    notebook.set_source(2, "%%agent\nWhat's the price in @sales.csv and @sales?")
     assert mime_type(2) == PROSE
     notebook.run(2)
     notebook.wait_for_state("awaiting_approval")

@@ -10,7 +10,6 @@ from tests.e2e.records import bundles
 from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
-ACTIVATE = "index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }"
 SLEEP = "import time\nprint('asleep', flush=True)\ntime.sleep(600)"
 
 
@@ -37,7 +36,7 @@ def test_run_all_three_times_leaves_one_run_which_moves_with_its_cell_and_ends_w
         notebook.wait_for_state("awaiting_approval")
     wait_for_statuses(lab, "All of it.", ["cancelled", "cancelled", "running"])
 
-    notebook.page.evaluate(ACTIVATE, 1)
+    notebook.activate(1)
     notebook.command("notebook:cut-cell")
     expect(notebook.cards()).to_have_count(0)
     notebook.command("notebook:paste-cell-below")

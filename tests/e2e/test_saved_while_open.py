@@ -81,7 +81,7 @@ def test_a_notebook_that_is_not_trusted_has_its_cards_and_a_copy_of_it_has_none(
     nbformat.write(saved, copy)
 
     notebook.reload()
-    assert notebook.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[1].model.trusted") is False
+    assert notebook.trusted()[1] is False
     notebook.wait_for_state("awaiting_approval")
     notebook.command("docmanager:open", path=copy.name)
     expect(notebook.page.get_by_text(WAITING)).to_be_visible()

@@ -1,4 +1,4 @@
-"""A server whose log another process holds alone: the page says which file, and what to do."""
+"""A page that is left open over restarts of its server: it says why nothing answers, and goes on by a press."""
 
 import sqlite3
 from contextlib import closing
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from agent_kernel.testing import call
+from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 
@@ -20,13 +20,14 @@ def hold(log: Path) -> sqlite3.Connection:
     return connection
 
 
-def test_a_page_that_is_left_open_over_a_restart_is_told_why_nothing_answers(
-    tmp_path: Path, fresh_page: Page, shared_model: WrittenModel
+def test_a_page_that_is_left_open_over_restarts_is_told_why_nothing_answers_and_asks_again_in_a_new_kernel(
+    tmp_path: Path, fresh_page: Page, model: WrittenModel
 ) -> None:
     log = tmp_path / "data" / "agent-kernel" / "agent-kernel.sqlite"
-    shared_model.begin()
-    shared_model.says(call("run_python", code="1"))
-    with LabServer(tmp_path, shared_model.server.environment()) as lab:
+    model.says(call("run_python", code="1"), say("It is there."))
+    dialog = fresh_page.locator(".jp-Dialog", has_text="Server Connection Error")
+    fresh_page.add_locator_handler(dialog, lambda shown: shown.get_by_role("button").last.click())
+    with LabServer(tmp_path, model.server.environment()) as lab:
         path = lab.write_notebook("open.ipynb", ["%load_ext agent_kernel", "%%agent\nGo."])
         notebook = NotebookPage(lab, fresh_page, path)
         notebook.run_through(1)
@@ -37,3 +38,8 @@ def test_a_page_that_is_left_open_over_a_restart_is_told_why_nothing_answers(
             bar = fresh_page.get_by_role("alert").filter(has_text="Agent Kernel does not work on this server")
             expect(bar).to_contain_text(str(log))
             expect(bar).to_contain_text("AgentKernelServer.data_dir")
+            lab.kill()
+        lab.start_again()
+        expect(notebook.record()).to_contain_text("The server restarted, and the notebook's kernel is no longer there")
+        notebook.record().get_by_role("button", name="Try again").click()
+        expect(notebook.record()).to_contain_text("It is there.")
