@@ -60,7 +60,7 @@ def test_the_cards_are_there_after_a_reload_and_in_a_second_tab_and_no_save_asks
     notebook.run(1)
     notebook.wait_for_state("awaiting_approval")
     expect(other.cards()).to_have_count(0)
-    other.page.get_by_role("button", name="1 call waits for you").click()
+    other.page.locator(".jp-Cell").get_by_role("button", name="Waiting for you: Run Python").click()
     other.wait_for_state("awaiting_approval")
     other.page.close()
     notebook.reload()

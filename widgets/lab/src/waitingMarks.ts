@@ -1,8 +1,10 @@
-/** Shows what waits where its card can't be seen: in place of hidden outputs, on the notebook's tab, in the status bar. */
+/** Shows what waits where its card can't be seen: in place of hidden outputs, in a cell that another page has run, on the
+ * notebook's tab, in the status bar. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 import { isCode } from "./ask";
+import { isOfRun } from "./documents";
 import { watchDrawn } from "./drawnCells";
 import { button } from "./elements";
 import { type GoToRun, headingOf } from "./goToRun";
@@ -29,7 +31,7 @@ function mark(panel: NotebookPanel, waiting: readonly Waiting[], goTo: GoToRun):
   markTab(panel, countOf(here));
   const marks = new Map<Element, Waiting>();
   for (const one of here) {
-    const cover = coverOf(panel.content, indexOf(panel, one.run));
+    const cover = coverOf(panel.content, indexOf(panel, one.run), one.run.run_id);
     if (cover !== null) marks.set(cover, one);
   }
   for (const old of panel.content.node.querySelectorAll<HTMLElement>(`button.${MARK}`)) {
@@ -57,12 +59,13 @@ function markOf(run: ListedRun, words: string, goTo: GoToRun): HTMLButtonElement
   return made;
 }
 
-/** The element in place of a cell's hidden output; `null` where it is not hidden. */
-function coverOf(notebook: Notebook, index: number): Element | null {
+/** The element in place of a cell's hidden output, or the cell whose outputs do not show the run; `null` where they do. */
+function coverOf(notebook: Notebook, index: number, runId: string): Element | null {
   const cell = notebook.widgets[index];
   if (cell === undefined) return null;
   if (cell.isHidden) return headingOf(notebook, index)?.node ?? null;
-  if (!isCode(cell) || !cell.outputHidden) return null;
+  if (!isCode(cell)) return null;
+  if (!cell.outputHidden) return cell.model.outputs.toJSON().some((one) => isOfRun(one, runId)) ? null : cell.node;
   return cell.node.querySelector(`${cell.inputHidden ? ".jp-InputPlaceholder" : ".jp-OutputPlaceholder"} ${COVER}`);
 }
 
