@@ -74,8 +74,6 @@ class FunctionExecutor:
     links: dict[str, str] = field(default_factory=dict)
     """Where paths lead that are links; the others are files in `/work`."""
     behind: int | None = None
-    looks: int = 0
-    """How often it was asked behind which cell a call waits."""
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -114,7 +112,6 @@ class FunctionExecutor:
         return self.version
 
     async def waiting_behind(self, approval_id: str) -> int | None:
-        self.looks += 1
         return self.behind
 
     async def undo(self, approval_id: str, *, redo: bool = False) -> None:

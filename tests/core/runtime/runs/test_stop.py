@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, UnknownRun
+from agent_kernel.errors import AlreadyDecided, LogUnavailable, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.calls import ToolVerdict
-from agent_kernel.protocol.events import CompleteEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.protocol.vocabulary import BudgetLimits
-from agent_kernel.runtime.runs.lifecycle import BROKEN
+from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import (
@@ -201,8 +201,31 @@ async def test_a_run_that_a_fault_keeps_from_beginning_ends_in_it_and_the_next_o
     stage = await stages(HalfLoaded([say("Done.")]))
     failed = (await stage.run()).run
     assert failed.error is not None
-    assert (failed.status, failed.error.code, failed.error.message) == ("error", "INTERNAL_ERROR", BROKEN)
+    assert (failed.status, failed.error.code, failed.error.message) == ("error", "INTERNAL_ERROR", lifecycle.BROKEN)
     assert (await stage.run("Again")).text == "Done."
+
+
+async def test_a_run_whose_end_cannot_be_written_has_not_ended_until_it_is(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, takes = lifecycle.write_end, False
+
+    def refused(*arguments: Any, **named: Any) -> Any:
+        if not takes:
+            raise LogUnavailable("The disk is full.")
+        return written(*arguments, **named)
+
+    monkeypatch.setattr(lifecycle, "write_end", refused)
+    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.01)
+    stage = await stages([say("Done.")])
+    await stage.start()
+    await stage.until(lambda: [event for event in stage.of(ErrorEvent) if event.run_id is None])
+    [run], [kept] = stage.runs, (await stage.conversation.view()).runs
+    assert (run.view.status, kept.status, kept.ended_at) == ("running", "running", None)
+    takes = True
+    await stage.until(lambda: stage.of(CompleteEvent))
+    [kept] = (await stage.conversation.view()).runs
+    assert (kept.status, kept.finish_reason) == ("complete", "stop")
 
 
 SOON, MORE = BudgetLimits(seconds=1), BudgetLimits(seconds=60)

@@ -46,10 +46,6 @@ def check_pairs(messages: list[WireMessage]) -> None:
     assert asked == []
 
 
-def size(messages: list[WireMessage]) -> float:
-    return sum(map(tokens_of, messages[1:]))
-
-
 def planned(history: list[WireMessage], now: Compaction, limit: float) -> Compaction:
     after = plan(history, now, 0.0, limit)
     if after.summarised > now.summarised:
@@ -59,7 +55,9 @@ def planned(history: list[WireMessage], now: Compaction, limit: float) -> Compac
 
 @given(histories(), st.integers(500, 20_000))
 @settings(max_examples=40)
-def test_a_shortened_conversation_is_whole_in_itself(history: list[WireMessage], limit: int) -> None:
+def test_a_shortened_conversation_is_whole_in_itself_and_fits_where_its_last_step_leaves_room(
+    history: list[WireMessage], limit: int
+) -> None:
     after = planned(history, WHOLE, limit)
     sent = applied(history, after)
     check_pairs(sent)
@@ -72,17 +70,10 @@ def test_a_shortened_conversation_is_whole_in_itself(history: list[WireMessage],
     assert [message["role"] for message in kept] == [message["role"] for message in history[last:]]
     if after.shortened < last and after.summarised + 1 < last:
         assert kept == history[last:]
-
-
-@given(histories(), st.integers(500, 20_000))
-@settings(max_examples=40)
-def test_it_fits_where_its_last_step_leaves_room(history: list[WireMessage], limit: int) -> None:
-    sent = applied(history, planned(history, WHOLE, limit))
-    spoken = [message for message in history[last_step(history) :] if message["role"] != "tool"]
-    prompt = max(number for number, message in enumerate(history) if message["role"] == "user")
-    results = len(history) - last_step(history)
-    alone = sum(map(tokens_of, spoken)) + tokens_of(history[prompt]) + summary_tokens(limit) + 120 * results
-    assert size(sent) <= 1.05 * max(limit, alone)
+    spoken = [message for message in history[last:] if message["role"] != "tool"]
+    room = summary_tokens(limit) + 120 * (len(history) - last)
+    alone = sum(map(tokens_of, spoken)) + tokens_of(prompt) + room
+    assert sum(map(tokens_of, sent[1:])) <= 1.05 * max(limit, alone)
 
 
 @given(histories(), histories(), st.integers(500, 20_000))
@@ -119,11 +110,8 @@ def steps(count: int, result: str) -> list[WireMessage]:
 
 def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those_of_later_are_kept() -> None:
     def thoughtful(message: WireMessage) -> WireMessage:
-        return (
-            message | {"provider": {"api": "messages", "items": ["Hm. " * 50]}}
-            if message["role"] == "assistant"
-            else message
-        )
+        thought = {"provider": {"api": "messages", "items": ["Hm. " * 50]}}
+        return message | thought if message["role"] == "assistant" else message
 
     history = [thoughtful(message) for message in steps(20, "x" * 7_000)]
     after = plan(history, WHOLE, 0.0, 30_000)

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import time
 import uuid
 from dataclasses import replace
 from functools import partial
@@ -150,18 +149,6 @@ async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
         await look_until(lambda: stage.conversation.has_ended(run_id))
     assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
     assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]
-
-
-async def test_a_wall_clock_that_jumps_changes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    minute = replace(READ, cache_seconds=60.0)
-    await go(stage, A, read=minute)
-    for jump in (10**8, -(10**8)):
-        monkeypatch.setattr(time, "time", lambda jump=jump: jump)
-        (found,) = await go(stage, A, read=minute)
-        assert str(found.cached_at) <= str(found.ended_at)
-    now = time.monotonic()
-    monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 60)
-    assert [one.cached_at for one in await go(stage, A, read=minute)] == [None]
 
 
 KEYS = st.sampled_from(["a", "b"])

@@ -13,7 +13,7 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.testing import ScriptedModel, call, calls, record, say
 from agent_kernel.tools.executor import Ask, OutputSink
@@ -35,8 +35,6 @@ class Servers:
         self.of_folder: dict[str, Any] | None = None
         self.of_folder_fault: Exception | None = None
         self.decided: list[bool] = []
-        self.answers: list[object] = []
-        self.answered, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def offered(self, notebook_path: str | None, *, wait: bool = True) -> Sequence[ToolDeclaration]:
         return self.tools if wait else [*self.tools, *self.late]
@@ -56,10 +54,6 @@ class Servers:
         self.called.append(tool.name)
         if "wait" in call.arguments_json:
             await asyncio.Event().wait()
-        if "ask" in call.arguments_json:
-            self.answers.append(await ask("Which one?", ()))
-            self.answered.set()
-            await self.go_on.wait()
         return Outcome("success", f"{notebook_path}: {call.arguments_json}")
 
 
@@ -98,26 +92,6 @@ async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stag
     [one] = (await stage.run(policy="allow")).tool_calls
     why = "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known."
     assert (one.state, one.result) == ("error", why)
-
-
-async def test_an_answer_that_cannot_be_written_is_given_to_nobody_and_its_card_ends_with_the_call(
-    stages: Stages,
-) -> None:
-    servers = Servers()
-    stage = await stages([call("docs__search0", query="ask"), say("Done.")], server_tools=servers)
-    handle = await stage.start(policy="allow")
-    [asked] = await stage.until(lambda: [one for one in stage.of(ToolStartEvent) if one.tool_name == "ask_user"])
-    await stage.set_read_only(True)
-    [run] = stage.runs
-    assert run.calls.answers.resolve(asked.tool_call_id, Outcome("success", "The first"))
-    await servers.answered.wait()
-    await stage.set_read_only(False)
-    servers.go_on.set()
-    result = await handle.wait()
-    assert servers.answers == [None]
-    ended = [(one.tool_name, one.state) for one in result.tool_calls]
-    assert ended == [("docs__search0", "success"), ("ask_user", "cancelled")]
-    assert result.run.status == "complete"
 
 
 async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_once(stages: Stages) -> None:

@@ -3,6 +3,8 @@ request is one that the service takes. The doubles are as strict as the services
 
 import asyncio
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.testing import calls, requested, say
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.models.model_apis import BY_NAME, WireApi
+from tests.core.models.model_apis import BY_NAME, WireApi, each_api
 from tests.core.models.model_fixtures import model_at
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
 from tests.core.runtime.turns.fuzzing import rounds
@@ -43,6 +45,16 @@ TURNS = st.builds(
     st.text(max_size=10),
     st.text(max_size=5),
 )
+DEEP = 50_000
+ODD_JSON = {
+    "half an emoji": rb'"\ud83d"',
+    "its bytes": b'"\xed\xa0\x80"',
+    "deep lists": b"[" * DEEP + b"]" * DEEP,
+    "as deep as can just be read": b"[" * 900 + b"]" * 900,
+    "a long number": b"9" * 5_000,
+    "no number": b"NaN",
+    "a name twice": b'{"a": 1, "a": 2}',
+}
 ODD_ARGUMENTS = ("null", '"{}"', '"null"', "", " ", "7", "[]", '{"a": 1')
 """What servers send for no arguments, or wrongly: each goes back as an object, or some of them refuse the request."""
 
@@ -83,7 +95,7 @@ def replies(draw: Any, api: WireApi) -> Reply:
     )
 
 
-async def converse(api: WireApi, answers: list[Reply], policy: Any) -> None:
+async def converse(api: WireApi, answers: Sequence[Reply], policy: Any) -> None:
     async with api.service([*answers, say("Done.")], repeat=True) as server:
         model = model_at(server.url, wire_name="m", api=api, retry=RetryPolicy(tries=2, first_delay=0.0))
         one = await stage(model, executor=FunctionExecutor(lambda call, _: call.arguments_json), attended=False)
@@ -114,6 +126,26 @@ def assert_each_call_answered_once(messages: list[Any]) -> None:
         for call in message.get("tool_calls", ()):
             assert isinstance(json.loads(call["function"]["arguments"]), dict)
     assert waiting == []
+
+
+@each_api
+@pytest.mark.parametrize("place", ["of a text", "of a number", "within the arguments", "alone"])
+async def test_odd_json_of_a_service_is_no_fault_of_ours(api: WireApi, place: str) -> None:
+    for value in ODD_JSON.values():
+        await converse(api, [Reply(body=odd_body(api, place, value))], "allow")
+
+
+def odd_body(api: WireApi, place: str, value: bytes) -> bytes:
+    """An answer with an odd value in this place."""
+    if place == "alone":
+        return b"data: " + value + b"\n\n"
+    if place == "within the arguments":
+        text = value[:20_000].decode("utf-8", "replace")
+        return api.body(ModelTurn(content="", tool_calls=(requested("look", text),)))
+    body = api.body(ModelTurn(content="Q", tool_calls=(requested("look", '{"Q": 1}'),)))
+    found = re.compile(rb'"(?:[^"\\]|\\.)*Q(?:[^"\\]|\\.)*"' if place == "of a text" else b"(?<=: )[0-9]+")
+    assert found.search(body)
+    return found.sub(lambda _: value, body)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
