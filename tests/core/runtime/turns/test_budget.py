@@ -1,17 +1,21 @@
-"""A run that reaches its budget, of calls or of US dollars, waits for a person, and nothing of it is lost meanwhile."""
+"""What a run spends: tokens of each kind, and US dollars where a price is known. One that reaches its budget, of calls
+or of dollars, waits for a person, and nothing of it is lost meanwhile."""
 
 import asyncio
 import math
+from collections.abc import AsyncGenerator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from agent_kernel.errors import AlreadyDecided, InvalidArguments
-from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
+from agent_kernel.errors import AlreadyDecided, InvalidArguments, ModelUnavailable
+from agent_kernel.models import prices
+from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.protocol.commands import BudgetAddition
-from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent
+from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, UsageEvent
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
@@ -205,3 +209,81 @@ def test_a_limit_that_is_no_amount_is_refused(usd: float) -> None:
         TypeAdapter(BudgetLimits).validate_python({"usd": usd})
     with pytest.raises(ValidationError):
         BudgetAddition(usd=usd)
+
+
+ANTHROPIC = ModelFacts("claude-opus-4-7", "https://api.anthropic.com")
+TURN = TokenUsage(1_000, 100, cached_tokens=400)
+
+
+def test_the_endpoint_and_the_model_make_the_price() -> None:
+    per_token = Decimal("0.000001")
+    expected = per_token * (600 * Decimal("1.25") + 400 * Decimal("0.125") + 100 * 10)
+    assert prices.price_turn(model(), TURN) == prices.TurnCost(expected)
+
+
+def test_what_is_written_to_a_cache_has_its_own_price() -> None:
+    turn = TokenUsage(1_000, 100, cached_tokens=400, cache_write_tokens=500)
+    expected = (100 * 5 + 400 * Decimal("0.5") + 500 * Decimal("6.25") + 100 * 25) / 1_000_000
+    assert prices.price_turn(model(facts=ANTHROPIC), turn) == prices.TurnCost(expected)
+
+
+LOOPBACK = ("http://localhost:11434/v1", "http://127.0.0.1:8000", "http://[::1]:1/v1", "http://127.9.9.9/v1")
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_a_model_that_is_known_to_run_on_this_machine_has_no_price_whatever_it_is_called(address: str) -> None:
+    assert prices.price_turn(model(facts=ModelFacts("gpt-5", address, server="llama.cpp")), TURN) == prices.NO_PRICE
+
+
+@pytest.mark.parametrize(
+    ("address", "server"),
+    [*((address, None) for address in LOOPBACK), *((address, "vLLM") for address in (
+        "http://10.2.3.4/v1", "http://litellm:4000", "http://localhost.example.org/v1",
+    ))],
+)  # fmt: skip
+def test_an_address_that_only_looks_local_may_cost_something(address: str, server: LocalServer | None) -> None:
+    facts = ModelFacts("a-company's-own", address, server=server)
+    assert (prices.price_turn(model(facts=facts), TURN), prices.may_cost(model(facts=facts))) == (prices.UNKNOWN, True)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ModelFacts("gpt-5", "https://models.example.org/v1"),
+        ModelFacts("gpt-5", "http://api.openai.com/v1"),
+        ModelFacts("no-such-model", "https://api.openai.com/v1"),
+        ModelFacts("gpt-5", None),
+        ModelFacts("", "https://api.openai.com/v1"),
+        ModelFacts("gpt-5", "https://[bad"),
+    ],
+)
+def test_the_price_of_a_host_or_a_model_that_the_table_has_not_is_not_known(facts: ModelFacts) -> None:
+    assert prices.price_turn(model(facts=facts), TURN) == prices.UNKNOWN
+
+
+def test_a_turn_of_which_the_service_says_nothing_has_no_known_price() -> None:
+    assert prices.price_turn(model(), TokenUsage()) == prices.UNKNOWN
+    assert prices.price_turn(model(facts=OLLAMA), TokenUsage()) == prices.NO_PRICE
+
+
+async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
+    step = ModelTurn("", tool_calls=call("look").tool_calls, usage=TURN)
+    done = ModelTurn("Done.", usage=TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))
+    stage = await stages(model(step, done))
+    usage = (await stage.run()).run.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (2_200, 150, 2_350)
+    assert (usage.cached_tokens, usage.reasoning_tokens, usage.cache_write_tokens) == (1_400, 30, 0)
+    assert (usage.cost, usage.cost_is_partial) == (0.0018 + 0.000875, False)
+    assert [event.usage.cost for event in stage.of(UsageEvent)] == [0.0018]  # the last turn's is told by the run's end
+    await stage.until(lambda: stage.of(CompleteEvent))
+    assert stage.of(CompleteEvent)[0].usage == usage
+
+
+async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) -> None:
+    async def breaks_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        yield TextDelta("Half an ans")
+        raise ModelUnavailable("The connection broke.")
+
+    for turn, partial in ((breaks_off, True), (ModelUnavailable("Nobody answered."), False)):
+        run = (await (await stages(model(turn))).run()).run
+        assert (run.status, run.usage.cost, run.usage.cost_is_partial) == ("error", None, partial)
