@@ -1,4 +1,4 @@
-"""What the user saw of a call's displays, and what the model is told of them."""
+"""What the user saw of a call's outputs, and what the model is told of them."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from agent_kernel.execution import output_reader
 from agent_kernel.execution.long_tables import LONG_CHARACTERS, SHOWN_ROWS, WHOLE
-from agent_kernel.execution.output_reader import OutputReader
+from agent_kernel.execution.output_reader import END_CHARACTERS, LIVE_CHARACTERS, OutputReader
 from agent_kernel.protocol.views import OutputView
 
 LARGE = "A" * 20_000_000
@@ -15,6 +15,28 @@ UNSEEN = "You are given no picture of it.]"
 CHART = "[application/vnd.plotly.v1+json: the notebook draws it for the user where it can."
 PAGE = f"[text/html: the notebook draws it for the user where it can. {UNSEEN}"
 WIDGET = "[A widget, which the user can use where the notebook shows widgets. This text is how it was at the end.]"
+
+
+class Reading:
+    """A reader, and what clients have of its outputs since they were cleared."""
+
+    def __init__(self) -> None:
+        self.outputs: list[OutputView] = []
+        self.reader = OutputReader(self._take)
+
+    def _take(self, output: Any) -> None:
+        assert isinstance(output, OutputView)
+        self.outputs = [] if output.kind == "clear" else [*self.outputs, output]
+
+    def prints(self, text: str) -> None:
+        self.reader.read("stream", {"name": "stdout", "text": text})
+
+    def fails(self) -> None:
+        self.reader.read("error", {"ename": "ValueError", "evalue": "bad", "traceback": ["ValueError: bad"]})
+
+    @property
+    def text(self) -> str:
+        return "".join(output.text for output in self.outputs if output.kind == "stream")
 
 
 @pytest.mark.parametrize(
@@ -43,12 +65,10 @@ WIDGET = "[A widget, which the user can use where the notebook shows widgets. Th
 async def test_the_model_is_not_told_that_the_user_saw_what_only_some_pages_can_draw(
     bundle: dict[str, Any], told: str
 ) -> None:
-    outputs: list[Any] = []
-    reader = OutputReader(outputs.append)
-    reader.read("display_data", {"data": bundle, "metadata": {}, "transient": {}})
-    assert await reader.end("") == (told, None)
-    [shown] = outputs
-    assert isinstance(shown, OutputView)
+    reading = Reading()
+    reading.reader.read("display_data", {"data": bundle, "metadata": {}, "transient": {}})
+    assert await reading.reader.end("") == (told, None)
+    [shown] = reading.outputs
     assert set(shown.data) == ({"text/plain"} if "too large" in told else set(bundle))
 
 
@@ -61,11 +81,10 @@ def table(rows: int, before: str = "<thead><tr><th></th></tr></thead><tbody>", a
     return f"{HEAD}{before}{body}{after}\n</table>\n<p>{rows} rows in 2 columns</p>\n</div>"
 
 
-def shown(html: Any, **others: Any) -> str:
-    outputs: list[OutputView] = []
-    reader = OutputReader(outputs.append)
-    reader.read("display_data", {"data": {"text/html": html, "text/plain": "as text", **others}})
-    [output] = outputs
+def shown(html: Any) -> str:
+    reading = Reading()
+    reading.reader.read("display_data", {"data": {"text/html": html, "text/plain": "as text"}})
+    [output] = reading.outputs
     assert output.data["text/plain"] == "as text"
     return str(output.data["text/html"])
 
@@ -128,3 +147,47 @@ def test_a_table_that_is_too_large_to_be_kept_still_shows_its_first_rows(monkeyp
     assert "row 0<" in found
     assert "of 10,000 rows." in found
     assert f"The whole table, {len(whole) / 1e6:.1f} MB of HTML, is too large to be kept here." in found
+
+
+LINES = [f"line {number}\n" for number in range(100_000)]
+LONG = "".join(LINES)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_very_long_text_is_shown_with_its_true_end_and_says_how_much_is_left_out(fails: bool) -> None:
+    reading = Reading()
+    for start in range(0, len(LINES), 1_000):
+        reading.prints("".join(LINES[start : start + 1_000]))
+    if fails:
+        reading.fails()
+    await reading.reader.end("")
+    left_out = len(LONG) - LIVE_CHARACTERS - END_CHARACTERS
+    assert reading.text.startswith(LONG[:LIVE_CHARACTERS])
+    assert reading.text.endswith(f"[{left_out:,} characters left out here.]\n{LONG[-END_CHARACTERS:]}")
+    assert [output.kind for output in reading.outputs if output.kind != "stream"] == (["error"] if fails else [])
+    assert reading.outputs[-1].kind == ("error" if fails else "stream")
+
+
+async def test_what_little_is_left_of_a_long_text_comes_whole() -> None:
+    reading = Reading()
+    reading.prints("x" * LIVE_CHARACTERS + "the end")
+    await reading.reader.end("")
+    assert reading.text.endswith("]\nthe end")
+    assert "left out" not in reading.text
+
+
+async def test_a_text_that_is_drawn_again_and_again_ends_as_it_was_last() -> None:
+    reading = Reading()
+    for number in range(4):
+        reading.reader.read("clear_output", {"wait": True})
+        reading.prints("x" * 500_000 + f"pass {number}\n")
+    await reading.reader.end("")
+    assert reading.text.endswith("xxxpass 3\n")
+
+
+async def test_a_text_that_fits_is_shown_once() -> None:
+    reading = Reading()
+    reading.prints("short\n")
+    reading.fails()
+    await reading.reader.end("")
+    assert reading.text == "short\n"
