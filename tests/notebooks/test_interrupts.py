@@ -1,10 +1,12 @@
 """The kernel's interrupt stops the run of the agent that has the floor, and a cell of the user's own before that."""
 
 import ast
+import signal
 from pathlib import Path
 
 import pytest
 
+from agent_kernel.notebook.execution.call_interrupts import InterruptGate, own_signal
 from tests.notebooks.kernel import Cell, TestKernel
 from tests.notebooks.page import Page
 
@@ -15,7 +17,7 @@ import asyncio, threading, time
 import agent_kernel as ak
 from agent_kernel.models.base import TextDelta
 from agent_kernel.notebook.run import state_of
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import ScriptedModel, call, say
 
 async def slow(request):
     "Says something, and then nothing more."
@@ -30,8 +32,7 @@ def start(model, **options): return ak.Agent(model=model, **options).start("go")
 def touch_when_waited_for(run, path):
     "Have a thread make the file once the cell waits for the run: before that its own code would be interrupted."
     def look():
-        while not state_of(run)._listeners:
-            time.sleep(0.01)
+        while not state_of(run)._listeners: time.sleep(0.01)
         time.sleep(0.1)
         open(path, "w").close()
     threading.Thread(target=look).start()
@@ -57,15 +58,11 @@ def state_of(kernel: TestKernel) -> tuple[str, list[tuple[str, str]], list[str],
     return found
 
 
-def interrupted(cell: Cell) -> str:
-    """What an interrupted cell shows of that, which is all."""
+def assert_interrupted(cell: Cell) -> None:
+    """An interrupted cell shows one line of that."""
     errors = [content for kind, content in cell.outputs if kind == "error"]
-    assert [error["ename"] for error in errors] == ["KeyboardInterrupt"]
-    assert cell.reply["ename"] == "KeyboardInterrupt"
-    return "\n".join(errors[0]["traceback"])
-
-
-ONE_LINE = "KeyboardInterrupt: the agent's run was stopped."
+    assert [error["ename"] for error in errors] == [cell.reply["ename"]] == ["KeyboardInterrupt"]
+    assert errors[0]["traceback"] == ["KeyboardInterrupt: the agent's run was stopped."]
 
 
 def test_while_the_model_streams_and_no_cell_runs(kernel: TestKernel) -> None:
@@ -162,38 +159,26 @@ def test_runs_that_wait_behind_it_are_stopped_as_well(kernel: TestKernel) -> Non
     assert kernel.value("[run.wait(20).status for run in runs]") == repr(["cancelled"] * 3)
 
 
-WAITS = {"wait": "run.wait()", "await": "await run"}
-
-
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel, wait: str, tmp_path: Path) -> None:
-    waits = tmp_path / "waits"
-    kernel.run("run = start(ScriptedModel([slow]))", allow_stdin=True)
-    cell = kernel.send(f"touch_when_waited_for(run, {str(waits)!r})\n{wait}", allow_stdin=True)
-    behind = kernel.send("ran.append('behind')")
-    kernel.wait(waits.exists)
-    kernel.manager.interrupt_kernel()
-    assert interrupted(kernel.result(cell)) == ONE_LINE
-    assert kernel.result(behind).reply["status"] == "aborted"
-    assert state_of(kernel) == ("cancelled", [], NOTICE, [])
-
-
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(
-    kernel: TestKernel, wait: str, tmp_path: Path
+@pytest.mark.parametrize("wait", ["run.wait()", "await run"])
+@pytest.mark.parametrize("calls", [False, True], ids=["the model streams", "a call runs"])
+def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(
+    kernel: TestKernel, wait: str, calls: bool, tmp_path: Path
 ) -> None:
     waits = tmp_path / "waits"
     page = Page(kernel)
-    kernel.run("model = sleeps(); run = start(model)", allow_stdin=True)
+    model = "sleeps()" if calls else "ScriptedModel([slow])"
+    kernel.run(f"model = {model}; run = start(model)", allow_stdin=True)
     page.open()
-    asked = page.event("approval_request")
     cell = kernel.send(f"touch_when_waited_for(run, {str(waits)!r})\n{wait}", allow_stdin=True)
+    behind = kernel.send("ran.append('behind')")
     kernel.wait(waits.exists)
-    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
-    page.event("tool_output")
+    if calls:
+        page.send(type="approval_response", approval_id=page.event("approval_request")["approval_id"], approved=True)
+        page.event("tool_output")
     kernel.manager.interrupt_kernel()
-    assert interrupted(kernel.result(cell)) == ONE_LINE
-    assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [1])
+    assert_interrupted(kernel.result(cell))
+    assert kernel.result(behind).reply["status"] == "aborted"
+    assert state_of(kernel) == ("cancelled", [("cancelled", None)] if calls else [], NOTICE, [1] if calls else [])
     assert kernel.value("len(model.requests)") == "1"
 
 
@@ -206,9 +191,8 @@ def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel, t
     )
     kernel.wait(waits.exists)
     kernel.manager.interrupt_kernel()
-    ended = kernel.result(cell)
-    assert interrupted(ended) == ONE_LINE
-    assert any("data-agent-record" in (html or "") for html in ended.shown("text/html"))
+    assert_interrupted(kernel.result(cell))
+    assert any("data-agent-record" in (html or "") for html in kernel.result(cell).shown("text/html"))
 
 
 def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: TestKernel, tmp_path: Path) -> None:
@@ -224,3 +208,16 @@ def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: T
 def test_an_interrupt_of_an_idle_kernel_without_runs_does_nothing(kernel: TestKernel) -> None:
     kernel.manager.interrupt_kernel()
     assert kernel.value("6 * 7") == "42"
+
+
+@pytest.mark.parametrize("is_users", [True, False])
+def test_an_interrupt_after_a_call_has_ended_is_not_raised_and_one_of_the_user_is_not_lost(is_users: bool) -> None:
+    """It comes while the kernel still has the call's handler. One of the kernel's own was meant for the call."""
+    heard: list[str] = []
+    with (gate := InterruptGate()).installed():
+        gate.end(lambda: heard.append("interrupt"))
+        if is_users:
+            signal.raise_signal(signal.SIGINT)
+        else:
+            own_signal.send()
+    assert (heard, gate.interrupted, gate.by_user) == (["interrupt"] if is_users else [], False, False)

@@ -14,6 +14,7 @@ from agent_kernel.notebook.context.told_cells import RanCell
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.protocol.calls import source_digest
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
+from tests.notebooks.headless import SETUP
 from tests.notebooks.kernel import TestKernel
 
 NOTEBOOK = "folder/report.ipynb"
@@ -34,25 +35,20 @@ class Noisy:
         return self
 
 
-class Ran:
-    """What a kernel knows of cells: of those in `history` only the sources."""
-
-    def __init__(self, known: dict[int | str, RanCell], history: dict[int, str]) -> None:
-        self._known, self._history = known, history
-
-    def find(self, name: int | str) -> tuple[RanCell | None, bool]:
-        if name in self._known:
-            return self._known[name], True
-        return (RanCell(name, self._history[name]) if isinstance(name, int) and name in self._history else None), False
-
-
 def read(
     root: Path, *names: str, cells: Any = None, known: Any = None, history: Any = None, **variables: Any
 ) -> list[Mention]:
+    """`known`: cells that ran in the kernel; of those in `history` it has only the sources."""
     if cells is not None:
         (root / "report.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
+
+    def find(name: int | str) -> tuple[RanCell | None, bool]:
+        if name in (known or {}):
+            return known[name], True
+        return (RanCell(name, history[name]) if isinstance(name, int) and name in (history or {}) else None), False
+
     shell: Any = SimpleNamespace(user_ns=variables, user_ns_hidden={})
-    ran: Any = Ran(known or {}, history or {})
+    ran: Any = SimpleNamespace(find=find)
     return list(read_mentions(shell, ran, names, NOTEBOOK, root))
 
 
@@ -64,13 +60,8 @@ def told(root: Path, name: str, **given: Any) -> str:
 
 
 def code(source: Any, *outputs: Any, cell_id: str = "a1", count: int | None = 3) -> Any:
-    return {
-        "cell_type": "code",
-        "id": cell_id,
-        "execution_count": count,
-        "source": source,
-        "outputs": list(outputs),
-    }
+    cell = {"cell_type": "code", "id": cell_id, "execution_count": count, "source": source}
+    return cell | {"outputs": list(outputs)}
 
 
 def error(*trace: str) -> Any:
@@ -184,22 +175,22 @@ def test_a_notebook_of_odd_cells_is_read_too(tmp_path: Path, cells: Any) -> None
 
 
 @pytest.mark.kernel
-def test_a_prompt_is_sent_with_what_it_mentions(start_kernel: Callable[..., TestKernel], tmp_path: Path) -> None:
-    kernel = start_kernel()
-    kernel.run(f"import os\nos.chdir({str(tmp_path)!r})")
+def test_a_prompt_is_sent_with_what_it_mentions(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scripted = start_kernel()
+    scripted.run(f"{SETUP}%load_ext agent_kernel\nsales = [1, 2, 3]")
     (tmp_path / "sales.csv").write_text("price\n1.5\n")
-    kernel.run("1 / len('')")
-    kernel.run("import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, say\nsales = [1, 2, 3]")
-    kernel.run("%load_ext agent_kernel\nfrom agent_kernel.notebook.run import state_of")
-    kernel.run("sales['price']")
-    kernel.run("model = ScriptedModel([say('Yes.')])")
-    kernel.run("run = ak.Agent(model=model).run('Is @sales in @sales.csv? Fix @[2], @[5], @.env and a@example.com')")
-    content = kernel.value("model.requests[0].messages[-1]['content']").replace("\\n", "\n")
+    scripted.run("sales['price']")
+    scripted.run("model = ScriptedModel([say('Yes.')])")
+    scripted.run("run = ak.Agent(model=model).run('Is @sales in @sales.csv? Fix @[2], @.env and a@example.com')")
+    content = scripted.value("model.requests[0].messages[-1]['content']").replace("\\n", "\n").replace('"', "'")
     mentioned = content.partition("What the prompt mentions:\n")[2]
     assert "@sales is the variable sales: list of length 3" in mentioned
     assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in mentioned
-    assert "@[2] is [2]\n1 / len('')\n  failed: ZeroDivisionError: division by zero" in mentioned.replace('"', "'")
-    assert "@[5] is [5]" in mentioned
+    assert "@[2] is [2]" in mentioned
     assert "failed: TypeError: list indices must be integers" in mentioned
-    assert kernel.value("state_of(run).view.mentions") == "['@sales', '@sales.csv', '@[2]', '@[5]']"
-    assert "hidden files are not read" in kernel.value("state_of(run).view.notices")
+    scripted.run("from agent_kernel.notebook.run import state_of; view = state_of(run).view")
+    assert scripted.value("view.mentions") == "['@sales', '@sales.csv', '@[2]']"
+    assert "hidden files are not read" in scripted.value("view.notices")
