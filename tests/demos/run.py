@@ -1,5 +1,6 @@
 """Runs a demo notebook in a real kernel, as somebody without a key does, records it, and saves it with its outputs."""
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -26,6 +27,12 @@ NAMES = sorted(path.stem for path in RECORDINGS.glob("*.jsonl"))
 CELL_SECONDS = 300
 SETTINGS = ("OPENAI_", "ANTHROPIC_", "AGENT_KERNEL_", "JPY_")
 """What would lead the kernel to a model or to a server."""
+
+
+def stories(name: str) -> list[list[Turn]]:
+    """The turns of a notebook's recording by prompt."""
+    turns = [placed.turn for placed in load(RECORDINGS / f"{name}.jsonl").turns]
+    return [list(story) for _, story in itertools.groupby(turns, key=lambda turn: turn.prompt)]
 
 
 def run_notebook(

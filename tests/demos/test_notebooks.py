@@ -8,8 +8,7 @@ import pytest
 
 from agent_kernel.models.recordings.asked import Reader
 from agent_kernel.models.recordings.format import load
-from tests.demos.claims import stories
-from tests.demos.run import NAMES, NOTEBOOKS, RECORDINGS
+from tests.demos.run import NAMES, NOTEBOOKS, RECORDINGS, stories
 
 SHOWN = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 NOT_ANYBODYS = re.compile(

@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.demos.claims import stories
-from tests.demos.run import NAMES, NOTEBOOKS
+from tests.demos.run import NAMES, NOTEBOOKS, stories
 from tests.e2e.lab import LabServer, NotebookPage, close_notebooks
 from tests.programs import wait_until
 

@@ -204,12 +204,6 @@ def test_what_a_child_prints_is_told_the_model(shared_kernel: TestKernel, code: 
     assert "\x16" not in str(found["outputs"])
 
 
-def test_a_child_that_lives_on_is_not_waited_for(shared_kernel: TestKernel) -> None:
-    code = "import subprocess\nchild = subprocess.Popen(['sh', '-c', 'echo begun; exec sleep 600'])"
-    assert shared_kernel.call("lives on", code)["outcome"]["status"] == "success"
-    shared_kernel.run("child.kill()")
-
-
 @pytest.fixture
 def own_kernel(start_kernel: Callable[..., TestKernel]) -> TestKernel:
     """For calls that leave a kernel other than it was."""

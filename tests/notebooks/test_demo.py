@@ -25,13 +25,14 @@ def penguins() -> pd.DataFrame:
 
 
 def prompts() -> list[str]:
+    """Those of the quickstart, as a recording has them."""
     notebook = nbformat.read(NOTEBOOKS / "quickstart.ipynb", as_version=4)
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    return [source.partition("\n")[2] for source in cells if source.startswith("%%agent")]
+    return [Reader().prompt(source.partition("\n")[2]) for source in cells if source.startswith("%%agent")]
 
 
 def turns(demo: Recording, prompt: str) -> list[Turn]:
-    return [one.turn for one in demo.turns if one.turn.prompt == Reader().prompt(prompt)]
+    return [one.turn for one in demo.turns if one.turn.prompt == prompt]
 
 
 def answer(demo: Recording, cell: int, step: int) -> str:
@@ -43,12 +44,8 @@ def numbers(text: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
-def test_each_agent_cell_of_the_quickstart_has_a_recorded_conversation(demo: Recording) -> None:
-    recorded = dict.fromkeys(one.turn.prompt for one in demo.turns)
-    assert [Reader().prompt(prompt) for prompt in prompts()] == list(recorded)
-
-
-def test_a_recorded_answer_is_there_whatever_the_user_decides(demo: Recording) -> None:
+def test_each_agent_cell_of_the_quickstart_has_an_answer_to_whatever_the_user_decides(demo: Recording) -> None:
+    assert prompts() == list(dict.fromkeys(one.turn.prompt for one in demo.turns))
     for prompt in prompts():
         steps = turns(demo, prompt)
         assert [turn.step for turn in steps if turn.after == "start"] == [0]
@@ -57,11 +54,8 @@ def test_a_recorded_answer_is_there_whatever_the_user_decides(demo: Recording) -
             assert not turn.answer.calls or {"success", "denied", "error"} <= followed, (prompt, turn.step)
 
 
-def test_one_call_is_denied_when_a_script_answers(demo: Recording) -> None:
+def test_where_a_script_answers_one_call_is_denied_and_a_person_decides_themselves(demo: Recording) -> None:
     assert [decision.approved for decision in demo.decisions].count(False) == 1
-
-
-def test_each_recorded_decision_is_on_a_recorded_call_and_leaves_a_person_to_decide(demo: Recording) -> None:
     calls = [(turn.turn.prompt, one.name, one.arguments) for turn in demo.turns for one in turn.turn.answer.calls]
     assert all((one.prompt, one.tool, one.arguments) in calls and one.digest is None for one in demo.decisions)
 

@@ -1,7 +1,6 @@
 """What a real kernel shows and what a prompt names, as it gets to a model that takes images."""
 
 import base64
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import agent_kernel as ak
 from agent_kernel.notebook.run import state_of
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.testing import ScriptedModel, call, calls, say
-def seeing(*turns, images=True): return ScriptedModel(turns, facts=ModelFacts(images=images))
+def seeing(*turns): return ScriptedModel(turns, facts=ModelFacts(images=True))
 def sizes(request):
     return [(ref["width"], ref["height"], ref["digest"] in request.images)
             for message in request.messages for ref in message.get("images", ())]
@@ -28,6 +27,7 @@ def sizes(request):
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('Peak');"
 SIZE = "556, 434"
 """Of the inline backend's figure, whose margins are cut."""
+ROOT = str(Path(__file__).parents[2])
 DRAWINGS = """display(SVG('<svg/>'), HTML('<img src="data:image/png;base64,QUJD">'))"""
 
 
@@ -37,11 +37,10 @@ def seeing_kernel(shared_kernel: TestKernel) -> TestKernel:
     return shared_kernel
 
 
-def run(kernel: TestKernel, code: str, *, images: bool = True, then: str = "") -> Any:
+def run(kernel: TestKernel, code: str, then: str = "") -> Any:
     """What the model got after a call of this code."""
-    kernel.run(f"model = seeing(call('run_python', code={code!r}), say('I see.'), images={images})\n")
-    cell = kernel.run("run = ak.Agent(model=model, policy='allow').run('Draw.')")
-    assert cell.reply["status"] == "ok", cell.reply
+    kernel.run(f"model = seeing(call('run_python', code={code!r}), say('I see.'))\n")
+    assert kernel.run("run = ak.Agent(model=model, policy='allow').run('Draw.')").ok
     return kernel.value(then or "sizes(model.requests[-1]), run.tool_calls[0].seen_images")
 
 
@@ -80,9 +79,8 @@ def test_a_prompts_picture_is_read_in_the_notebooks_folder(
     folder.mkdir()
     (folder / "figure.png").write_bytes(png_bytes(40, 30))
     monkeypatch.chdir(folder)
-    kernel = start_kernel(PYTHONPATH=os.fspath(Path(__file__).parents[2]))
+    kernel = start_kernel(PYTHONPATH=ROOT)
     kernel.run(f"%load_ext agent_kernel\n{IMPORTS}")
-    kernel.run("import os; os.chdir('/')")
     prompt = "What is ![](figure.png), and ![](../secret.png)?"
     kernel.run(f"model = seeing(say('A square.')); run = ak.Agent(model=model).run({prompt!r})")
     assert kernel.value("sizes(model.requests[0])") == "[(40, 30, True)]"
@@ -94,10 +92,8 @@ def test_a_prompts_attachment_is_that_of_the_nearest_markdown_cell_above_it_in_t
     start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def attached(width: int) -> Any:
-        picture = base64.b64encode(png_bytes(width, 30)).decode()
-        return nbformat.v4.new_markdown_cell(
-            "![](attachment:image.png)", attachments={"image.png": {"image/png": picture}}
-        )
+        picture = {"image/png": base64.b64encode(png_bytes(width, 30)).decode()}
+        return nbformat.v4.new_markdown_cell("![](attachment:image.png)", attachments={"image.png": picture})
 
     cells = [attached(20), attached(40), nbformat.v4.new_code_cell(id="asks"), attached(60)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "plots.ipynb")
@@ -105,9 +101,7 @@ def test_a_prompts_attachment_is_that_of_the_nearest_markdown_cell_above_it_in_t
     prompt = "%%agent --model gpt-5 --wait\nWhat is ![](attachment:image.png)?"
     with FakeOpenAI() as model:
         model.add(say("A square."), say("I see none."))
-        root = os.fspath(Path(__file__).parents[2])
-        session = os.fspath(tmp_path / "plots.ipynb")
-        kernel = start_kernel(PYTHONPATH=root, JPY_SESSION_NAME=session, **model.environment())
+        kernel = start_kernel(PYTHONPATH=ROOT, JPY_SESSION_NAME=f"{tmp_path}/plots.ipynb", **model.environment())
         kernel.run("%load_ext agent_kernel")
         kernel.result(kernel.send_cell("asks", prompt))
         unsaved = kernel.result(kernel.send_cell("new", prompt))

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,20 +33,12 @@ class Noisy(Exception):
     @property
     def __traceback__(self): ran.append("traceback")
 """
-CAUSES = """def read():
-    open('nowhere.csv')
-try:
-    read()
-except OSError as error:
-    raise RuntimeError('no data') from error"""
 GROUP = """def fail(number):
     raise ValueError(f"row {number}")
 failures = []
 for number in range(200):
-    try:
-        fail(number)
-    except ValueError as error:
-        failures.append(error)
+    try: fail(number)
+    except ValueError as error: failures.append(error)
 raise ExceptionGroup("200 rows failed", failures)"""
 NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
     "a key that is not there": (
@@ -80,28 +71,22 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["failed: __main__.Noisy: told", "while handling ZeroDivisionError: division by zero"],
         [],
     ),
-    "causes": (
-        [CAUSES],
-        ["RuntimeError: no data", "caused by FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.csv'"],
-        [],
-    ),
     "much output": (
         [
-            "import sys\nfor n in range(3000): print('line', n)\nprint('careful', file=sys.stderr)\n"
-            + "# long\n" * 900
-            + "1/0"
+            "import sys\nfor n in range(3000): print('line', n)\nprint('careful', file=sys.stderr)\n%s1/0"
+            % ("# long\n" * 900)
         ],
         ["line 2999", "stderr: careful", "ZeroDivisionError: division by zero"],
         ["line 2000\n"],
     ),
-    "too deep": (
-        ["def down(n):\n    return down(n + 1)\n\ndown(0)"],
-        ["RecursionError: maximum recursion depth exceeded", "return down(n + 1) (9"],
-        [],
-    ),
     "too deep in two functions": (
         ["def even(n):\n    return odd(n - 1)\ndef odd(n):\n    return even(n - 1)\neven(9)"],
-        ["], line 5\n        even(9)\n    [... 9", "more of the user's code ...]\n    Cell In[", "in odd\n"],
+        [
+            "RecursionError: maximum recursion depth",
+            "], line 5\n        even(9)\n    [... 9",
+            "more of the user's code ...]\n    Cell In[",
+            "in odd\n",
+        ],
         [],
     ),
     "a script that a magic runs": (
@@ -181,14 +166,8 @@ def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_ker
     kernel.result(kernel.send_cell("q", "import agent_kernel as ak\nrun = ak.Agent().start('Fix it')"))
     run_id = kernel.events[-1]["run_id"]
     told = kernel.request("environment", run_id=run_id)
-    assert [line for line in told["text"].split("\n") if line.startswith("[")] == [
-        "[1]",
-        "[2]",
-        "[3]",
-        "[5] cell:b",
-        "[6] cell:a",
-        "[7] cell:c",
-    ], told["text"]
+    cells = [line for line in told["text"].split("\n") if line.startswith("[")]
+    assert cells == ["[1]", "[2]", "[3]", "[5] cell:b", "[6] cell:a", "[7] cell:c"], told["text"]
     # From before the extension was loaded: the last error is still there, of others what IPython has shown.
     assert "failed: ZeroDivisionError: division by zero\n    Cell In[2], line 1\n        1 / 0" in told["text"]
     assert "failed: JSONDecodeError: Expecting property name" in told["text"]
@@ -202,9 +181,7 @@ def test_a_cell_beside_which_one_runs_in_a_subshell_is_told_with_its_error(kerne
     wait = f"pathlib.Path({str(began)!r}).touch()\nwhile not pathlib.Path({str(other)!r}).exists(): time.sleep(0.01)\n"
     first = kernel.send_cell("first", wait + "first = 1 / 0")
     wait_until(began.exists, "the first cell to begin")
-    content: dict[str, Any] = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
-    second = kernel.post("execute_request", subshell=kernel.subshell(), code="{}['second']", **content)
-    kernel.result(second)
+    kernel.run_in_subshell("{}['second']")
     other.touch()
     assert kernel.result(first).reply["ename"] == "ZeroDivisionError"
     told = kernel.request("environment")["text"]

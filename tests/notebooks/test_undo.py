@@ -69,16 +69,14 @@ def test_only_the_last_change_of_a_file_can_be_undone_and_then_the_one_before_it
         backups.undo("first")
     backups.undo("second")
     assert states(backups) == {"first": "as_left", "second": "undone"}
-    backups.undo("first")
-    backups.undo("first")  # which does nothing twice
+    for _ in range(2):  # which does nothing twice
+        backups.undo("first")
     assert not (tmp_path / "a.md").exists()
 
 
 def test_an_undo_is_undone_unless_the_file_was_changed_since(tmp_path: Path) -> None:
     backups, path = Backups(), tmp_path / "a.md"
     wrote(backups, tmp_path, "first", "1\n")
-    backups.undo("first", redo=True)
-    assert path.read_text() == "1\n"
     backups.undo("first")
     backups.undo("first", redo=True)
     assert (path.read_text(), states(backups)) == ("1\n", {"first": "as_left"})
