@@ -42,10 +42,19 @@ async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of
     await api.ended(conversation_id)
 
 
-@pytest.mark.parametrize("value", [-1, True, float("nan"), "5"])
-@pytest.mark.parametrize("name", ["default_budget", "conversation_budget"])
-def test_a_sites_limit_that_is_no_number_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(TraitError, match=f"{name}: steps must be a whole number from 0"):
-        AgentKernelServer(**{name: {"steps": value}})
-    with pytest.raises(TraitError, match="tool_timeouts: run_python must be"):
-        AgentKernelServer(tool_timeouts={"run_python": value})
+@pytest.mark.parametrize(
+    ("trait", "value", "said"),
+    [
+        *(
+            (name, {"steps": value}, "steps must be a whole number from 0")
+            for name in ("default_budget", "conversation_budget")
+            for value in (-1, True, float("nan"), "5")
+        ),
+        *(("default_budget", {"usd": value}, "usd") for value in (-1, float("nan"), "much")),
+        *(("tool_timeouts", {"run_python": value}, "run_python must be") for value in (-1, True, float("nan"), "5")),
+        *(("site_rules", [rule], "The rule") for rule in ("permit run_shell", 'deny run_shell where comand is "rm"')),
+    ],
+)
+def test_a_site_is_told_of_a_setting_that_could_never_hold(trait: str, value: Any, said: str) -> None:
+    with pytest.raises(TraitError, match=f"{trait}: {said}"):
+        AgentKernelServer(**{trait: value})
