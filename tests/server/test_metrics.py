@@ -88,8 +88,7 @@ async def test_what_a_notebook_did_is_on_both_pages(
     page = (await server.fetch("metrics")).body.decode()
     assert not [word for word in ("secret", "made_up", "unheard_of", "xyz", run["run_id"]) if word in page]
 
-    status, report = await api("GET", "metrics", params={"days": "1"})
-    assert status == 200
+    report = await api.get("metrics", days="1")
     assert (report["totals"]["calls"], report["totals"]["decided_by"]) == (3, {"user": 1, "policy": 1})
     assert {row["tool"]: row["outcomes"] for row in report["by_tool"]} == {
         "run_python": {"success": 1},
@@ -102,6 +101,11 @@ async def test_what_a_notebook_did_is_on_both_pages(
     assert f"{'▇' * 30} 3\n" in plain
     assert ("30 days, since" in plain, "text/html" in shown["content"]["data"]) == (True, True)
     assert "count_secret_rows 1 1 0 0" in " ".join(plain.split())
+
+
+class Nobody(Authorizer):
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return False
 
 
 def measured(tool: str) -> CallMeasure:
@@ -129,40 +133,30 @@ async def test_labels_are_few_whatever_tools_and_models_are_named(
 
 
 def test_each_measure_has_its_lines_with_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside those of a notebook, above."""
     monkeypatch.setattr(prometheus, "_models", set())
     before = read_page(generate_latest().decode())
     ran = CallMeasure("run_shell", "m", "success", "user", None, 40_000, 2_500, 900, truncated=False, cached=False)
     timed_out = replace(ran, outcome="error", error="timed_out", call_ms=400_000, result_bytes=123_456, truncated=True)
     denied = replace(ran, outcome="denied", wait_ms=500, call_ms=None, result_bytes=None)
-    unknown = replace(ran, tool="peer__add", of_server=True, outcome="unknown", error="unknown", decided_by="policy")
-    stored = CallMeasure("read_file", "m", "success", "rule", None, None, None, 80, truncated=False, cached=True)
-    prometheus._count([ran, timed_out, denied, unknown, stored])
+    stored = CallMeasure("read_file", "m", "success", "rule", None, None, None, None, truncated=False, cached=True)
+    prometheus._count([ran, timed_out, denied, stored])
     prometheus._count([Turn("priced", "", 1_000, 400, 0, 100, 30, Decimal("0.25"), partial=False)])
-    prometheus._count([RunMeasure("m", "complete", 3, 750), RunMeasure("m", "cancelled", 0, None)])
+    prometheus._count([RunMeasure("m", "cancelled", 3, 750)])
     after = grown(before, read_page(generate_latest().decode()))
     buckets = {key: after.pop(key) for key in list(after) if "_bucket" in key}
     assert after == {
         "agent_kernel_calls_total{decided_by=user,status=success,tool=run_shell}": 1,
         "agent_kernel_calls_total{decided_by=user,status=error,tool=run_shell}": 1,
         "agent_kernel_calls_total{decided_by=user,status=denied,tool=run_shell}": 1,
-        "agent_kernel_calls_total{decided_by=policy,status=unknown,tool=mcp}": 1,
         "agent_kernel_calls_total{decided_by=rule,status=success,tool=read_file}": 1,
         "agent_kernel_call_errors_total{kind=timed_out,tool=run_shell}": 1,
-        "agent_kernel_call_errors_total{kind=unknown,tool=mcp}": 1,
         "agent_kernel_wait_seconds_count{tool=run_shell}": 3,
         "agent_kernel_wait_seconds_sum{tool=run_shell}": 40 + 40 + 0.5,
-        "agent_kernel_wait_seconds_count{tool=mcp}": 1,
-        "agent_kernel_wait_seconds_sum{tool=mcp}": 40,
         "agent_kernel_call_seconds_count{tool=run_shell}": 2,
         "agent_kernel_call_seconds_sum{tool=run_shell}": 2.5 + 400,
-        "agent_kernel_call_seconds_count{tool=mcp}": 1,
-        "agent_kernel_call_seconds_sum{tool=mcp}": 2.5,
         "agent_kernel_result_bytes_count{tool=run_shell}": 2,
         "agent_kernel_result_bytes_sum{tool=run_shell}": 900 + 123_456,
-        "agent_kernel_result_bytes_count{tool=mcp}": 1,
-        "agent_kernel_result_bytes_sum{tool=mcp}": 900,
-        "agent_kernel_result_bytes_count{tool=read_file}": 1,
-        "agent_kernel_result_bytes_sum{tool=read_file}": 80,
         "agent_kernel_truncated_results_total{tool=run_shell}": 1,
         "agent_kernel_cache_hits_total{tool=read_file}": 1,
         "agent_kernel_tokens_total{kind=input,model=priced}": 1_000,
@@ -170,31 +164,14 @@ def test_each_measure_has_its_lines_with_exact_values(monkeypatch: pytest.Monkey
         "agent_kernel_tokens_total{kind=output,model=priced}": 100,
         "agent_kernel_tokens_total{kind=reasoning,model=priced}": 30,
         "agent_kernel_cost_usd_total{model=priced}": 0.25,
-        "agent_kernel_runs_total{status=complete}": 1,
         "agent_kernel_runs_total{status=cancelled}": 1,
         "agent_kernel_first_token_seconds_count": 1,
         "agent_kernel_first_token_seconds_sum": 0.75,
     }
-    shell = {key: value for key, value in buckets.items() if key.endswith("tool=run_shell}") and "wait_seconds" in key}
-    edges = ("1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "1800.0", "3600.0", "14400.0", "86400.0", "+Inf")
-    assert shell == {
-        f"agent_kernel_wait_seconds_bucket{{le={edge},tool=run_shell}}": 1 if index < 4 else 3
-        for index, edge in enumerate(edges)
-    }
-    assert buckets["agent_kernel_call_seconds_bucket{le=300.0,tool=run_shell}"] == 1
-    assert buckets["agent_kernel_first_token_seconds_bucket{le=1.0}"] == 1
-    assert "agent_kernel_first_token_seconds_bucket{le=0.5}" not in buckets
+    waited = "agent_kernel_wait_seconds_bucket{le=%s,tool=run_shell}"
+    assert (buckets[waited % "30.0"], buckets[waited % "60.0"]) == (1, 3)
 
 
-class Nobody(Authorizer):
-    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
-        return False
-
-
-class TestSomebodyWithoutRights:
-    @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        return {"authorizer_class": Nobody}
-
-    async def test_may_not_look(self, api: Api) -> None:
-        assert (await api("GET", "metrics"))[0] == 403
+@pytest.mark.parametrize("server_traits", [{"authorizer_class": Nobody}])
+async def test_somebody_without_rights_may_not_look(api: Api) -> None:
+    assert (await api("GET", "metrics"))[0] == 403

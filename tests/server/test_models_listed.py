@@ -9,7 +9,7 @@ from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.mcp_tools.servers import McpServers
-from tests.server.client import Api, Kernel
+from tests.server.client import Api
 from tests.server.serving import Server
 
 
@@ -18,39 +18,27 @@ class TestAnEndpointWithAMistake:
     def extension_traits(self, model: FakeOpenAI) -> dict[str, Any]:
         return {"endpoints": {"lab": {"base_url": model.url, "api": "soap"}, "good": {"base_url": model.url}}}
 
-    async def test_is_told_to_those_who_name_it_and_the_rest_works(self, api: Api, model: FakeOpenAI) -> None:
+    async def test_is_told_to_those_who_name_it_and_in_the_list_and_the_rest_works(
+        self, api: Api, model: FakeOpenAI
+    ) -> None:
         status, answer = await api("POST", "conversations", body={"model": "lab/m"})
-        assert (status, answer["field"]) == (400, "model")
-        assert "'lab'" in answer["message"]
-        assert "its api must be one of chat, responses, messages" in answer["message"]
+        assert (status, answer["field"], "'lab'" in answer["message"]) == (400, "model", True)
+        views = {view["name"]: view for view in (await api.get("models"))["endpoints"]}
+        for said in (answer["message"], views["lab"]["error"]):
+            assert "its api must be one of chat, responses, messages" in said
+        assert [model["name"] for model in views["good"]["models"]] == ["good/fake"]
         model.add(say("Here."))
         conversation_id = await api.new_conversation(model="good/m")
         await api.start_run(conversation_id)
         assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
 
-    async def test_is_listed_with_what_is_wrong_with_it_beside_the_others(self, api: Api) -> None:
-        status, body = await api("GET", "models")
-        assert status == 200
-        views = {view["name"]: view for view in body["endpoints"]}
-        assert "its api must be one of" in views["lab"]["error"]
-        assert [model["name"] for model in views["good"]["models"]] == ["good/fake"]
-
 
 async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model: FakeOpenAI) -> None:
-    status, body = await api("GET", "models")
-    assert status == 200
+    body = await api.get("models")
     assert (body["default"], body["default_reason"]) == ("fake", "AGENT_KERNEL_MODEL names it.")
-    (endpoint,) = body["endpoints"]
-    assert endpoint == {
-        "name": "openai",
-        "api": "chat",
-        "models": [
-            {"name": "fake", "tools": None, "images": None, "context_tokens": None, "context_is_learned": False}
-        ],
-        "left_out": 0,
-        "error": "",
-        "loading": False,
-    }
+    known = {"name": "fake", "tools": None, "images": None, "context_tokens": None, "context_is_learned": False}
+    endpoint = {"name": "openai", "api": "chat", "models": [known], "left_out": 0, "error": "", "loading": False}
+    assert body["endpoints"] == [endpoint]
     assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
 
 
@@ -60,8 +48,7 @@ async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
 ) -> None:
     model.add(failure(400, "prompt is too long: 9000 tokens > 8192 maximum"))
     await api.ended(await api.begin())
-    _, body = await api("GET", "models")
-    (listed,) = body["endpoints"][0]["models"]
+    (listed,) = (await api.get("models"))["endpoints"][0]["models"]
     assert (listed["context_tokens"], listed["context_is_learned"]) == (8_192, True)
     server.app.write_server_info_file()
     (found,) = await doctor.of_running_servers()
@@ -69,11 +56,3 @@ async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
     assert "takes the context of fake for 8,192 tokens: openai refused a longer request." in found.text
     monkeypatch.delattr(McpServers, "view")  # a server that can't say one thing still says the other
     assert await doctor.of_running_servers() == [found]
-
-
-@pytest.mark.kernel
-async def test_a_cell_lists_what_its_server_offers(kernel: Kernel) -> None:
-    await kernel.run("%load_ext agent_kernel")
-    text = await kernel.text("%agent models")
-    assert "The default model is fake. AGENT_KERNEL_MODEL names it." in text
-    assert "fake   ?      ?       ?" in text

@@ -1,7 +1,6 @@
 """The policy of a conversation, switched over HTTP and over the channel."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,26 +10,15 @@ from tests.server.client import Api
 from tests.server.serving import Server
 
 
-class TestWhereTheSiteAsks:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"policy_cap": "ask"}
-
-    async def test_nobody_switches_above_the_cap(self, api: Api) -> None:
-        conversation_id = await api.new_conversation()
-        path = ("conversations", conversation_id, "policy")
-        status, refused = await api("POST", *path, body={"mode": "allow"})
-        assert (status, refused["field"]) == (400, "mode")
-        assert refused["message"] == "This site allows ask at most, not allow. Nothing was changed."
-        status, switched = await api("POST", *path, body={"mode": "plan"})
-        assert status == 200
-        assert switched == {
-            "conversation_id": conversation_id,
-            "run_id": None,
-            "before": "ask",
-            "mode": "plan",
-            "waiting": 0,
-        }
+@pytest.mark.parametrize("extension_traits", [{"policy_cap": "ask"}])
+async def test_where_the_site_asks_nobody_switches_above_the_cap(api: Api) -> None:
+    conversation_id = await api.new_conversation()
+    path = ("conversations", conversation_id, "policy")
+    status, refused = await api("POST", *path, body={"mode": "allow"})
+    assert (status, refused["field"]) == (400, "mode")
+    assert refused["message"] == "This site allows ask at most, not allow. Nothing was changed."
+    switched = {"conversation_id": conversation_id, "run_id": None, "before": "ask", "mode": "plan", "waiting": 0}
+    assert await api("POST", *path, body={"mode": "plan"}) == (200, switched)
 
 
 async def test_a_file_in_the_notebooks_folder_tightens_the_runs_there(

@@ -1,13 +1,11 @@
 """Recording and replaying on a server: paths are relative to the notebook's folder, and stay inside the server's."""
 
-import nbformat
 import pytest
-import pytest_asyncio
 
 from agent_kernel.models.recordings.format import load
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Kernel, open_notebook
+from tests.server.client import Kernel
 from tests.server.serving import Server
 
 pytestmark = pytest.mark.kernel
@@ -18,16 +16,6 @@ agent_kernel.last_run().wait()
 print(agent_kernel.last_run().status, agent_kernel.last_run().error, agent_kernel.last_run().messages[-1:])
 """
 """It defines no variable, which the model would be told of."""
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def open_kernel(kernel: Kernel, server: Server) -> Kernel:
-    """The kernel of a notebook in a folder."""
-    path = server.root / "folder" / "sum.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(), path)
-    await open_notebook(server.fetch, "folder/sum.ipynb", kernel.kernel_id)
-    await kernel.run("%load_ext agent_kernel")
-    return kernel
 
 
 async def play(kernel: Kernel, options: str, first: int = 1) -> str:
