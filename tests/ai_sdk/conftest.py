@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.server.client import chat_chunks
 from tests.server.conftest import *  # noqa: F403 -- fixtures, which pytest finds by their names
 from tests.server.serving import Server
 
@@ -58,12 +56,12 @@ class Page:
 
     async def close(self) -> None:
         """Close the page. Both versions of the package have read all that it was sent."""
-        chunks = await self("chunks")
+        unread = await self("chunks")
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.kill()
         await self._process.wait()
-        assert chunks["unread"] == []
+        assert unread == []
 
     async def answered(self, chat: str = "chat") -> dict[str, Any]:
         """The state once no request goes on. Fails if one failed."""
@@ -120,15 +118,6 @@ async def page(server: Server, node: Path, version: int) -> AsyncIterator[OpenPa
     yield open_page
     for one in pages:
         await one.close()
-
-
-Post = Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]]
-
-
-@pytest.fixture
-def post(server: Server) -> Post:
-    """Sends a request by hand; the chunks of the whole response."""
-    return partial(chat_chunks, server.fetch)
 
 
 def tools(state: dict[str, Any]) -> list[Part]:

@@ -15,7 +15,6 @@ const readers = await Promise.all(
   }),
 );
 const unread = new Set();
-let seen = 0;
 const authorization = { Authorization: `token ${token}` };
 
 class State {
@@ -50,7 +49,6 @@ async function check(body) {
     for (const line of lines.filter((one) => one.startsWith("data: {"))) {
       const chunk = JSON.parse(line.slice(6));
       const read = await Promise.all(readers.map((reader) => reader.validate(chunk)));
-      seen += 1;
       if (!read.every((one) => one.success)) unread.add(chunk.type);
     }
   }
@@ -95,7 +93,6 @@ const commands = {
   regenerate: (args) => chats.get(args.chat).regenerate(),
   decide: ({ chat, ...answer }) => chats.get(chat).addToolApprovalResponse(answer),
   output: ({ chat, ...output }) => chats.get(chat).addToolOutput(output),
-  resume: (args) => chats.get(args.chat).resumeStream(),
   begin_resume: (args) => void chats.get(args.chat).resumeStream(),
   stop: (args) => chats.get(args.chat).stop(),
   replace: (args) => void (chats.get(args.chat).messages = args.messages),
@@ -103,7 +100,7 @@ const commands = {
     const { id, messages, status, requests, failures } = chats.get(args.chat);
     return { id, messages, status, failures, requests };
   },
-  chunks: () => ({ seen, unread: [...unread] }),
+  chunks: () => [...unread],
   validate: async (args) => (await sdk.validateUIMessages({ messages: args.messages })).length,
 };
 

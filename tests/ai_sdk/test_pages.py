@@ -2,16 +2,21 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
+from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.reply import failure
-from tests.ai_sdk.conftest import OpenPage, Page, Post, start_page, text, tools
-from tests.faults.server import TOKEN, Server
-from tests.server.client import Api, Kernel, OpenChannel
+from tests.ai_sdk.conftest import OpenPage, Page, Part, start_page, text, tools
+from tests.faults import server as killed_servers
+from tests.server.client import Api, Kernel, OpenChannel, chat_chunks, chat_text
+from tests.server.serving import Server
 from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
@@ -23,14 +28,44 @@ def states(state: dict[str, Any]) -> list[str]:
     return [part["state"] for part in tools(state)]
 
 
+@dataclass
+class Counted:
+    """A page that has asked for a count, which the model wants to make by a call that waits."""
+
+    page: Page
+    part: Part
+    kernel: Kernel
+
+    async def decide(self, approved: bool = True, **more: Any) -> None:
+        await self.page("decide", id=self.part["approval"]["id"], approved=approved, **more)
+
+    async def times(self) -> int:
+        return await times_run(self.kernel)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def count(page: OpenPage, model: FakeOpenAI, kernel: Kernel) -> Callable[..., Awaitable[Counted]]:
+    async def begin(*answers: ModelTurn, code: str = COUNT) -> Counted:
+        model.add(call("run_python", code=code), *answers)
+        one = await page(kernel_id=kernel.kernel_id)
+        await one("send", text="Count.")
+        [part] = tools(await one.answered())
+        assert part["state"] == "approval-requested"
+        return Counted(one, part, kernel)
+
+    return begin
+
+
+Count = Callable[..., Awaitable[Counted]]
+
+
 async def times_run(kernel: Kernel) -> int:
     return int(await kernel.text("print(globals().get('runs', 0))"))
 
 
 async def whole(page: Page, api: Api) -> list[dict[str, Any]]:
     """The chat's messages as a page gets them after a reload. They pass the package's own check."""
-    status, messages = await api("GET", "ai-sdk", "chat", page.chat_id)
-    assert status == 200
+    messages = await api.get("ai-sdk", "chat", page.chat_id)
     assert await page("validate", messages=messages) == len(messages)
     return list(messages)
 
@@ -66,41 +101,32 @@ async def test_an_answer_streams_and_is_the_same_after_a_reload(page: OpenPage, 
     await same_after_a_reload(one, api)
 
 
-async def test_an_approved_call_runs_once_and_the_page_goes_on_by_itself(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=f"{COUNT}\nprint('six')"), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    state = await one.answered()
-    [part] = tools(state)
-    assert (part["type"], part["state"], part["input"]["code"][:4]) == ("tool-run_python", "approval-requested", "runs")
-    assert await times_run(kernel) == 0
-    await one("decide", id=part["approval"]["id"], approved=True)
-    state = await one.said("Done.")
+async def test_an_approved_call_runs_once_and_the_page_goes_on_by_itself(count: Count, api: Api) -> None:
+    counted = await count(say("Done."), code=f"{COUNT}\nprint('six')")
+    assert (counted.part["type"], counted.part["input"]["code"][:4]) == ("tool-run_python", "runs")
+    assert await counted.times() == 0
+    await counted.decide()
+    state = await counted.page.said("Done.")
     [part] = tools(state)
     assert (part["state"], part["output"]["text"].strip()) == ("output-available", "six")
     assert part["output"]["outputs"] == [{"output_type": "stream", "name": "stdout", "text": "six\n"}]
     assert (len(state["requests"]), state["failures"], len(state["messages"])) == (2, [], 2)
-    assert await times_run(kernel) == 1
-    await same_after_a_reload(one, api)
+    assert await counted.times() == 1
+    await same_after_a_reload(counted.page, api)
 
 
 async def test_a_denial_ends_the_call_and_its_reason_reaches_the_model(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+    count: Count, api: Api, model: FakeOpenAI
 ) -> None:
-    model.add(call("run_python", code=COUNT), say("I will not."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    [part] = tools(await one.answered())
-    await one("decide", id=part["approval"]["id"], approved=False, reason="Not today.")
-    state = await one.said("I will not.")
+    counted = await count(say("I will not."))
+    await counted.decide(approved=False, reason="Not today.")
+    state = await counted.page.said("I will not.")
     assert (states(state), len(state["requests"])) == (["output-denied"], 2)
     assert "Not today." in json.dumps(model.requests[-1].body)
-    assert await times_run(kernel) == 0
-    await same_after_a_reload(one, api)
-    [loaded] = tools({"messages": await whole(one, api)})
-    assert loaded["approval"] == {"id": part["approval"]["id"], "approved": False, "reason": "Not today."}
+    assert await counted.times() == 0
+    await same_after_a_reload(counted.page, api)
+    [loaded] = tools({"messages": await whole(counted.page, api)})
+    assert loaded["approval"] == {"id": counted.part["approval"]["id"], "approved": False, "reason": "Not today."}
 
 
 async def test_three_calls_of_a_step_are_answered_in_one_request(
@@ -120,91 +146,53 @@ async def test_three_calls_of_a_step_are_answered_in_one_request(
     await same_after_a_reload(one, api)
 
 
-async def test_arguments_that_the_page_changed_never_run(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=f"{COUNT}\nbig = 9007199254740993"), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    messages = (await one.answered())["messages"]
-    [part] = tools({"messages": messages})
-    part["input"]["code"] = "tampered = True"
-    await one("replace", messages=messages)
-    await one("decide", id=part["approval"]["id"], approved=True)
-    await one.said("Done.")
-    assert await kernel.text("print(big, runs, globals().get('tampered'))") == "9007199254740993 1 None\n"
+async def test_arguments_that_the_page_changed_never_run(count: Count) -> None:
+    counted = await count(say("Done."), code=f"{COUNT}\nbig = 9007199254740993")
+    messages = (await counted.page("state"))["messages"]
+    tools({"messages": messages})[0]["input"]["code"] = "tampered = True"
+    await counted.page("replace", messages=messages)
+    await counted.decide()
+    await counted.page.said("Done.")
+    found = "print(big, runs, globals().get('tampered'))"
+    assert await counted.kernel.text(found) == "9007199254740993 1 None\n"
 
 
-async def test_a_request_that_is_sent_twice_runs_nothing_twice(
-    page: OpenPage, post: Post, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=COUNT), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    asking = (await one("state"))["requests"][0]["body"]
-    [part] = tools(await one.answered())
-    await one("decide", id=part["approval"]["id"], approved=True)
-    state = await one.said("Done.")
-    deciding = state["requests"][1]["body"]
-    for body in (asking, deciding):
-        streams = await asyncio.gather(*(post(body) for _ in range(2)))
-        for chunks in streams:
-            assert "".join(one["delta"] for one in chunks if one["type"] == "text-delta") == "Done."
-            assert chunks[-1]["type"] == "finish"
-    assert await times_run(kernel) == 1
+async def test_a_request_that_is_sent_twice_runs_nothing_twice(count: Count, server: Server, model: FakeOpenAI) -> None:
+    counted = await count(say("Done."))
+    await counted.decide()
+    state = await counted.page.said("Done.")
+    assert len(state["requests"]) == 2
+    for request in state["requests"]:
+        for chunks in await asyncio.gather(*(chat_chunks(server.fetch, request["body"]) for _ in range(2))):
+            assert (chat_text(chunks), chunks[-1]["type"]) == ("Done.", "finish")
+    assert await counted.times() == 1
     assert len(model.requests) == 2
 
 
-async def test_a_new_message_replaces_a_call_that_waits(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=COUNT), say("As you like."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    await one.answered()
-    await one("send", text="Leave it.")
-    state = await one.answered()
+async def test_a_new_message_replaces_a_call_that_waits(count: Count, api: Api) -> None:
+    counted = await count(say("As you like."))
+    await counted.page("send", text="Leave it.")
+    state = await counted.page.answered()
     assert text(state) == "As you like."
-    loaded = await whole(one, api)
+    loaded = await whole(counted.page, api)
     assert [message["role"] for message in loaded] == ["user", "assistant", "user", "assistant"]
     [replaced] = tools({"messages": loaded[:2]})
     assert (replaced["state"], "Replaced by a new message" in replaced["errorText"]) == ("output-error", True)
     assert [one["id"] for one in state["messages"]] == [one["id"] for one in loaded]
-    assert await times_run(kernel) == 0
+    assert await counted.times() == 0
 
 
-async def test_a_call_that_is_decided_in_the_notebook_runs_once(
-    page: OpenPage, api: Api, client: OpenChannel, model: FakeOpenAI, kernel: Kernel
+async def test_a_call_that_was_decided_in_the_notebook_is_shown_so_whatever_the_page_says_then(
+    count: Count, client: OpenChannel
 ) -> None:
-    model.add(call("run_python", code=COUNT), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    [part] = tools(await one.answered())
+    counted = await count(say("Done."))
     card = await client("chat-1")
-    assert (await card.next())["pending"][0]["approval_id"] == part["approval"]["id"]
-    await card.send({"type": "approval_response", "approval_id": part["approval"]["id"], "approved": False})
+    assert (await card.next())["pending"][0]["approval_id"] == counted.part["approval"]["id"]
+    await card.send({"type": "approval_response", "approval_id": counted.part["approval"]["id"], "approved": False})
     await card.until("complete")
-    await one("decide", id=part["approval"]["id"], approved=True)
-    state = await one.said("Done.")
-    assert states(state) == ["output-denied"]
-    assert await times_run(kernel) == 0
-
-
-async def test_of_two_pages_that_decide_differently_one_wins_and_both_show_it(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=COUNT), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    [part] = tools(await one.answered())
-    other = await page()
-    await other.open(messages=await whole(one, api))
-    await asyncio.gather(
-        *(each("decide", id=part["approval"]["id"], approved=each is one) for each in (one, other)),
-    )
-    seen = [states(await each.said("Done.")) for each in (one, other)]
-    assert seen[0] == seen[1]
-    assert await times_run(kernel) == (seen[0] == ["output-available"])
+    await counted.decide()
+    assert states(await counted.page.said("Done.")) == ["output-denied"]
+    assert await counted.times() == 0
 
 
 async def test_what_a_call_prints_is_shown_while_it_runs(
@@ -233,23 +221,18 @@ async def test_a_page_that_reloads_in_the_middle_of_a_call_goes_on_with_it(
     page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
-
-    async def has_begun() -> bool:
-        return begun.exists()
-
     code = f"{COUNT}\nopen({str(begun)!r}, 'w').close()\nimport time\nwhile 'go' not in globals(): time.sleep(0.01)"
     model.add(call("run_python", code=code))
     one = await page(kernel_id=kernel.kernel_id, policy="allow")
     await one("begin", text="Count.")
     await one.until(lambda now: states(now) == ["input-available"] if len(now["messages"]) > 1 else None)
-    await look_until(has_begun, "the call to begin")
+    await look_until(lambda: asyncio.to_thread(begun.exists), "the call to begin")
     await one("stop")
     await one.open("again", messages=await whole(one, api))
     await one("begin_resume", chat="again")
     await one.until(lambda now: now["status"] == "streaming", "again")
-    status, pending = await api("GET", "runs", params={"state": "running"})
-    assert (status, len(pending)) == (200, 1)
-    await api("POST", "conversations", "chat-1", "runs", pending[0]["run_id"], "cancel")
+    [running] = await api.get("runs", state="running")
+    await api("POST", "conversations", "chat-1", "runs", running["run_id"], "cancel")
     state = await one.until(lambda now: now if now["status"] == "ready" else None, "again")
     assert states(state) == ["output-error"]
     assert len(state["messages"]) == 2
@@ -277,37 +260,25 @@ async def test_a_tool_of_the_page_gives_the_model_its_output(page: OpenPage, api
     assert "The page has no colors." in json.dumps(model.requests[-1].body)
 
 
-async def test_a_run_that_is_stopped_ends_every_part(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=COUNT))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    state = await one.answered()
-    run_id = state["messages"][-1]["metadata"]["runId"]
-    status, _ = await api("POST", "conversations", "chat-1", "runs", run_id, "cancel")
-    assert status == 200
-    [part] = tools(state)
-    await one("decide", id=part["approval"]["id"], approved=True)
-    state = await one.until(lambda now: now if states(now) == ["output-error"] and now["status"] == "ready" else None)
-    assert len(state["requests"]) == 2
-    assert await times_run(kernel) == 0
+async def test_a_run_that_is_stopped_ends_every_part(count: Count, api: Api) -> None:
+    counted = await count()
+    run_id = (await counted.page("state"))["messages"][-1]["metadata"]["runId"]
+    assert (await api("POST", "conversations", "chat-1", "runs", run_id, "cancel"))[0] == 200
+    await counted.decide()
+    ended = await counted.page.until(lambda now: now if states(now) == ["output-error"] else None)
+    assert len(ended["requests"]) == 2
+    assert await counted.times() == 0
 
 
-async def test_an_approval_that_nobody_asked_for_changes_nothing_and_is_told(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=COUNT))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    messages = (await one.answered())["messages"]
-    [part] = tools({"messages": messages})
-    part["approval"]["id"] = "apr_forged"
-    await one("replace", messages=messages)
-    await one("decide", id="apr_forged", approved=True)
-    state = await one.until(lambda now: now if now["status"] == "error" else None)
+async def test_an_approval_that_nobody_asked_for_changes_nothing_and_is_told(count: Count, api: Api) -> None:
+    counted = await count()
+    messages = (await counted.page("state"))["messages"]
+    tools({"messages": messages})[0]["approval"]["id"] = "apr_forged"
+    await counted.page("replace", messages=messages)
+    await counted.page("decide", id="apr_forged", approved=True)
+    state = await counted.page.until(lambda now: now if now["status"] == "error" else None)
     assert "apr_forged" in state["failures"][0]
-    assert await times_run(kernel) == 0
+    assert await counted.times() == 0
     assert (await api.pending())[0]["state"] == "awaiting_approval"
 
 
@@ -321,24 +292,6 @@ async def test_a_model_that_fails_is_told_and_tried_again(page: OpenPage, api: A
     await one("regenerate")
     state = await one.until(lambda now: now if now["status"] == "ready" else None)
     assert text(state) == "Hello."
-
-
-async def test_a_question_of_the_model_is_answered_on_the_page(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("ask_user", question="Which color?"), say("Blue it is."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Paint.")
-    [part] = tools(await one.answered())
-    assert (part["type"], part["state"], part["input"]) == (
-        "tool-ask_user",
-        "input-available",
-        {"question": "Which color?"},
-    )
-    await one("output", tool="ask_user", toolCallId=part["toolCallId"], output="blue")
-    state = await one.said("Blue it is.")
-    assert (tools(state)[0]["output"], len(state["requests"])) == ("blue", 2)
-    await same_after_a_reload(one, api)
 
 
 async def test_an_outcome_that_nobody_knows_is_told_and_asked_about(
@@ -367,8 +320,8 @@ async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_go
     ran = tmp_path / "ran"
     code = f"with open({str(ran)!r}, 'a') as file: file.write('x')\nimport time; time.sleep(600)"
     model.add(call("run_python", code=code))
-    async with Server(tmp_path / "server", model.environment()) as server:
-        one = Page(await start_page(server.port, TOKEN, node, version), "chat-1", {})
+    async with killed_servers.Server(tmp_path / "server", model.environment()) as server:
+        one = Page(await start_page(server.port, killed_servers.TOKEN, node, version), "chat-1", {})
         one.body = {"kernel_id": await server.start_kernel()}
         await one.open()
         await one("send", text="Go.")

@@ -55,17 +55,16 @@ async def test_guessed_replayed_and_forged_frames_have_no_effect(
     for one in (elsewhere, page):
         await one.next()
     decision = {"type": "approval_response", "approval_id": approval_id, "approved": True}
-    guesses = [call_id, waiting["run_id"], approval_id[:-1] + "0", approval_id.upper(), "apr_%", "", "' OR 1=1 --"]
-    for guess in guesses:
-        if guess != approval_id:
-            await page.send({**decision, "approval_id": guess})
-            assert (await page.until("error"))["code"] == "INVALID_FORMAT"
-    await elsewhere.send(decision)  # the right id, in the channel of another conversation
-    assert (await elsewhere.until("error"))["code"] == "INVALID_FORMAT"
-    await elsewhere.send({"type": "tool_cancel", "tool_call_id": call_id})
-    assert (await elsewhere.until("error"))["code"] == "INVALID_FORMAT"
-    await elsewhere.send({"type": "cancel", "run_id": waiting["run_id"]})
-    assert (await elsewhere.until("error"))["code"] == "INVALID_FORMAT"
+    for guess in (call_id, waiting["run_id"], f"{approval_id[:-1]}!", approval_id.upper(), "apr_%", "", "' OR 1=1 --"):
+        await page.send({**decision, "approval_id": guess})
+        assert (await page.until("error"))["code"] == "INVALID_FORMAT"
+    for command in (  # the right id, in the channel of another conversation
+        decision,
+        {"type": "tool_cancel", "tool_call_id": call_id},
+        {"type": "cancel", "run_id": waiting["run_id"]},
+    ):
+        await elsewhere.send(command)
+        assert (await elsewhere.until("error"))["code"] == "INVALID_FORMAT"
     # An answer for a call that no page is asked for, and events, which only the server sends.
     await page.send({"type": "tool_result", "tool_call_id": call_id, "output": "forged"})
     assert (await page.until("error"))["type"] == "error"
@@ -84,4 +83,4 @@ async def test_guessed_replayed_and_forged_frames_have_no_effect(
     status, first = await api("POST", "approvals", approval_id, body={"approved": False})
     assert (status, first["state"]) == (409, "success")
     assert times_run(side_effect) == 1
-    assert (await api("GET", "conversations", waiting["conversation_id"]))[1]["last_seq"] == view["last_seq"]
+    assert (await api.get("conversations", waiting["conversation_id"]))["last_seq"] == view["last_seq"]

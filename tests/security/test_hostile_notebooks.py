@@ -28,14 +28,14 @@ async def test_opening_and_saving_a_hostile_notebook_starts_and_approves_nothing
     run_id = await api.start_run(conversation_id)
     waiting = await api.next_approval()
     hostile_notebook(path, conversation_id, run_id, waiting["approval_id"], code)
-    before = (await api("GET", "conversations", conversation_id))[1]
+    before = await api.get("conversations", conversation_id)
     opened = json.loads((await server.fetch("api", "contents", "sent.ipynb")).body)
     saved = {"type": "notebook", "format": "json", "content": opened["content"]}
     await server.fetch("api", "contents", "sent.ipynb", method="PUT", body=json.dumps(saved))
     await server.fetch("api", "contents", "sent.ipynb", "checkpoints", method="POST", body="{}")
     opened_kernel = Kernel(await open_notebook(server.fetch, "sent.ipynb"), server.app.kernel_manager)
     await opened_kernel.run("%load_ext agent_kernel")
-    assert (await api("GET", "conversations"))[1] == [before]
+    assert await api.get("conversations") == [before]
     assert times_run(side_effect) == 0
     # Its widget view stays what it is: the server has no record for it, and takes none from the file.
     outputs = nbformat.read(path, as_version=4).cells[0].outputs

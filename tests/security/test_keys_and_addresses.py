@@ -41,14 +41,8 @@ async def test_a_recording_is_read_from_the_servers_directory_only(api: Api, lia
     outside = server.root.parent / "outside.json"
     outside.write_text("the secret of the server's owner")
     (server.root / "link.json").symlink_to(outside)
-    names = [
-        "replay:../outside.json",
-        f"replay:{outside}",
-        "replay:~/.ssh/id_rsa",
-        "replay:link.json",
-        "replay:/dev/zero",
-    ]
-    for number, name in enumerate(names):
+    files = ["../outside.json", str(outside), "~/.ssh/id_rsa", "link.json", "/dev/zero"]
+    for number, name in enumerate(f"replay:{file}" for file in files):
         await liar.announce(f"run_{number}", f"conv_{number}", model=name)
         view = await api.ended(f"conv_{number}")
         assert view["runs"][0]["status"] == "error", name

@@ -67,12 +67,8 @@ def test_no_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
     with flipped(root / "data", root.parent / "outside"):
         said = outcomes(lambda: read(root, place))
     assert len(said) == ROUNDS
-    leaked = [
-        one
-        for one in said
-        if not one.startswith(("failed", "No match")) and ("secret\n" in one or "secret" in one.split(":")[-1])
-    ]
-    assert leaked == []
+    told = [one for one in said if not one.startswith(("failed", "No match"))]
+    assert [one for one in told if "secret\n" in one or "secret" in one.split(":")[-1]] == []
 
 
 def test_no_read_that_is_judged_as_inside_is_of_a_file_outside(root: Path) -> None:
@@ -164,20 +160,6 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(root: Path) -> None:
     thread.join(60)
     assert [line for line in said if "not a regular file" not in line] == [said[-1]]
     assert "1 binary, unreadable" in said[-1]
-
-
-def test_a_link_in_a_listed_folder_is_shown_as_one_and_not_followed(root: Path) -> None:
-    (root / "elsewhere").symlink_to(root.parent / "outside")
-    assert f"elsewhere  (a link to {root.parent / 'outside'})" in list_files(root).splitlines()
-
-
-def test_a_folder_that_is_deeper_than_is_looked_is_said(root: Path) -> None:
-    deep = root / "data"
-    for _ in range(105):
-        deep = deep / "d"
-    deep.mkdir(parents=True)
-    (deep / "needle.txt").write_text("needle")
-    assert "folders deep" in search_files(root, "needle")
 
 
 def test_a_new_folder_is_made_in_the_one_that_was_opened(root: Path) -> None:

@@ -1,7 +1,5 @@
 """What is shown is inert, wherever a hostile word comes in: a file's name, a path, a table, a drawing."""
 
-from typing import Any
-
 import pytest
 from markdown_it import MarkdownIt
 
@@ -40,36 +38,25 @@ DRAWINGS = [
 ]
 
 
-def assert_inert(*calls: Any) -> None:
-    shown = render_record(a_run(), [says("Done.", *calls)], list(calls))
-    assert_harmless(shown["text/html"])
-    markup = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown["text/markdown"])
-    assert_harmless(markup)
-    for text in (shown["text/html"], markup):
+@pytest.mark.parametrize("word", [*NAMES, *TABLES, *DRAWINGS])
+def test_names_tables_and_drawings_may_hold_anything(word: str) -> None:
+    edited = {"path": word, "content": word, "old_text": word, "new_text": word}
+    table = f"# x\n\n{word}\n\n| a |\n| --- |\n| {word} |"
+    shown = [
+        displayed(text_html=word, text_plain="1"),
+        displayed(text_markdown=table),
+        displayed(**{"image_svg+xml": word}),
+        displayed(application_javascript="alert(1)", text_html=word),
+    ]
+    calls = [
+        a_call(1, "write_file", {"path": word, "content": word}, outputs=[printed(word)], result=f"Created {word}."),
+        a_call(2, "edit_file", edited, preview=Preview(kind="diff", text=f"--- {word}\n+++ {word}\n-{word}\n")),
+        a_call(3, "read_file", {"path": word}, state="error", result=f"There is no file {word!r}."),
+        a_call(4, "run_shell", {"command": f"cat '{word}'"}, output_file=f"/tmp/{word}", truncated=True),
+        a_call(5, outputs=shown),
+    ]
+    record = render_record(a_run(), [says("Done.", *calls)], calls)
+    markup = MarkdownIt("commonmark", {"html": True}).enable("table").render(record["text/markdown"])
+    for text in (record["text/html"], markup):
+        assert_harmless(text)
         assert "\u202e" not in text
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_may_be_named_anything(name: str) -> None:
-    arguments = {"path": name, "content": name, "old_text": name, "new_text": name}
-    assert_inert(
-        a_call(1, "write_file", {"path": name, "content": name}, outputs=[printed(name)], result=f"Created {name}."),
-        a_call(2, "edit_file", arguments, preview=Preview(kind="diff", text=f"--- {name}\n+++ {name}\n-{name}\n")),
-        a_call(3, "read_file", {"path": name}, state="error", result=f"There is no file {name!r}."),
-        a_call(4, "run_shell", {"command": f"cat '{name}'"}, output_file=f"/tmp/{name}", truncated=True),
-    )
-
-
-@pytest.mark.parametrize("markup", [*TABLES, *DRAWINGS])
-def test_a_table_or_a_drawing_may_hold_anything(markup: str) -> None:
-    assert_inert(
-        a_call(
-            1,
-            outputs=[
-                displayed(text_html=markup, text_plain="1"),
-                displayed(text_markdown=f"# x\n\n{markup}\n\n| a |\n| --- |\n| {markup} |"),
-                displayed(**{"image_svg+xml": markup}),
-                displayed(application_javascript="alert(1)", text_html=markup),
-            ],
-        )
-    )

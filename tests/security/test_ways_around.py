@@ -1,23 +1,20 @@
 """Ways around a rule, a folder, a name and a limit."""
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jupyter_server.auth.identity import User
 
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import JudgedCall
-from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
+from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.cells import read_notebook
 from agent_kernel.tools.builtin.changes import read_file
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
 from agent_kernel.tools.builtin.places import builtin_verdict
 from agent_kernel.tools.builtin.search import list_files, search_files
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel_server.identity import person_of
 from tests.file_tools import edit_file, write_file
 
@@ -39,82 +36,30 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
+OUTSIDE = """
+    .. ../secret/key.txt data/../../secret/key.txt link link/key.txt data/file-link ./link/../link/key.txt /etc/passwd
+    /proc/self/environ /dev/zero //etc//passwd .env data/../.env data\0/rows.csv
+"""
+
+
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize(
-    "path",
-    [
-        "..",
-        "../secret/key.txt",
-        "data/../../secret/key.txt",
-        "link",
-        "link/key.txt",
-        "data/file-link",
-        "./link/../link/key.txt",
-        "/etc/passwd",
-        "/proc/self/environ",
-        "/dev/zero",
-        "//etc//passwd",
-        ".env",
-        "data/../.env",
-        "data\0/rows.csv",
-    ],
-)
+@pytest.mark.parametrize("path", OUTSIDE.split())
 def test_no_reading_outside_the_folder_goes_unasked(root: Path, name: str, path: str) -> None:
     assert builtin_verdict(name, {"path": path}, root).approval == "ask"
 
 
-def test_a_tilde_is_a_name_like_any_other(root: Path) -> None:
-    """It is inside the folder, so it is allowed, and nothing makes a home folder of it."""
-    assert builtin_verdict("read_file", {"path": "~/rows.csv"}, root).approval == "allow"
-    with pytest.raises(ToolFailed, match="no file"):
-        read_file(root, "~/rows.csv")
+HIDDEN_OR_RUN = """
+    ../secret/key.txt link/key.txt data/file-link /etc/passwd . .env .agent-kernel.toml data/.agent-kernel.toml
+    .git/config .venv/lib/site.py venv/lib/site.py sitecustomize.py other.ipynb data/x\u202egpj.py data\0/rows.csv
+"""
 
 
-@pytest.mark.parametrize("name", ["write_file", "edit_file", "run_python", "run_shell", "no_such_tool"])
-def test_what_acts_is_always_asked_for(root: Path, name: str) -> None:
-    assert builtin_verdict(name, {"path": "data/rows.csv"}, root).approval == "ask"
-
-
-@pytest.mark.parametrize(
-    "path", ["data/rows.csv", "./data/new.csv", "analysis.py", "data/../notes.md", "new/folder/a.txt"]
-)
-def test_the_mode_edit_covers_files_of_the_folder(root: Path, path: str) -> None:
-    assert builtin_verdict("write_file", {"path": path}, root).may_edit
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../secret/key.txt",
-        "link/key.txt",
-        "data/file-link",
-        "/etc/passwd",
-        ".",
-        "",
-        ".env",
-        ".agent-kernel.toml",
-        "data/.agent-kernel.toml",
-        ".git/config",
-        ".venv/lib/site.py",
-        "venv/lib/site.py",
-        "sitecustomize.py",
-        "other.ipynb",
-        "data/x\u202egpj.py",
-        "data\0/rows.csv",
-        7,
-        None,
-        ["data/rows.csv"],
-    ],
-)
-def test_the_mode_edit_asks_for_what_is_outside_hidden_or_changes_how_things_run(root: Path, path: Any) -> None:
+def test_the_mode_edit_covers_files_of_the_folder_that_are_neither_hidden_nor_change_how_things_run(root: Path) -> None:
     (root / "venv").mkdir()
     (root / "venv" / "pyvenv.cfg").touch()
-    assert not builtin_verdict("write_file", {"path": path}, root).may_edit
-
-
-@pytest.mark.parametrize("path", [7, None, ["data"], {"path": "data"}])
-def test_a_path_that_is_no_text_is_asked_for(root: Path, path: Any) -> None:
-    assert builtin_verdict("read_file", {"path": path}, root).approval == "ask"
+    covered = ["data/rows.csv", "./data/new.csv", "analysis.py", "data/../notes.md", "new/folder/a.txt"]
+    paths = [*covered, *HIDDEN_OR_RUN.split(), "", 7, None, ["data/rows.csv"]]
+    assert [path for path in paths if builtin_verdict("write_file", {"path": path}, root).may_edit] == covered
 
 
 def test_a_folder_search_does_not_leave_the_folder(root: Path) -> None:
@@ -155,26 +100,25 @@ def test_replacing_a_linked_file_does_not_make_it_readable_by_others(root: Path)
 
 
 @pytest.mark.parametrize(
-    "cells",
+    ("cells", "is_one"),
     [
-        [{}, {"cell_type": None, "source": None, "outputs": None, "metadata": 7}],
-        [{"cell_type": "code", "source": {"a": 1}, "outputs": {"a": 1}}],
-        [{"cell_type": ["code"], "source": [1, None], "outputs": [1, {"output_type": "display_data", "data": 1}]}],
-        [{"cell_type": "code", "outputs": [{"output_type": "stream"}, {"output_type": "error"}]}],
+        ('[{}, {"cell_type": null, "source": null, "outputs": null, "metadata": 7}]', True),
+        ('[{"cell_type": "code", "source": {"a": 1}, "outputs": {"a": 1}}]', True),
+        ('[{"cell_type": ["code"], "source": [1, null], "outputs": [1, {"data": 1}]}]', True),
+        ('[{"cell_type": "code", "outputs": [{"output_type": "stream"}, {"output_type": "error"}]}]', True),
+        *((odd, False) for odd in ('{"0": {}}', '"x"', "7", "[7]", "[" * 200_000)),
     ],
+    ids=range(9),
 )
-def test_a_notebook_of_odd_parts_is_read(root: Path, cells: Any) -> None:
-    (root / "odd.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
-    assert f"{len(cells)} cells" in read_notebook(root, "odd.ipynb")
-
-
-@pytest.mark.parametrize(
-    "content", ['{"cells": ' + "[" * 200_000, '{"cells": {"0": {}}}', '{"cells": "x"}', "[]", "7", '{"cells": [7]}']
-)
-def test_what_only_looks_like_a_notebook_is_refused(root: Path, content: str) -> None:
-    (root / "odd.ipynb").write_text(content)
-    with pytest.raises(ToolFailed, match=r"odd\.ipynb"):
-        read_notebook(root, "odd.ipynb")
+def test_a_notebook_of_odd_parts_is_read_and_what_only_looks_like_one_refused(
+    root: Path, cells: str, is_one: bool
+) -> None:
+    (root / "odd.ipynb").write_text(f'{{"nbformat": 4, "cells": {cells}}}')
+    if is_one:
+        assert "without an id" in read_notebook(root, "odd.ipynb")
+    else:
+        with pytest.raises(ToolFailed, match=r"odd\.ipynb"):
+            read_notebook(root, "odd.ipynb")
 
 
 @pytest.mark.parametrize(
@@ -213,37 +157,3 @@ def test_who_decided_is_told_apart_from_a_namesake() -> None:
     assert (person_of(ana), person_of(other)) == ("Ana Silva (ana)", "Ana Silva (mallory)")
     assert person_of(User(username="ana", name="ana", display_name="ana")) == "ana"
     assert person_of(User(username="8f0c", name="Anonymous Io", display_name="Anonymous Io")) is None
-
-
-NEST = 100_000
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        '{"a":' * NEST + "1" + "}" * NEST,
-        '{"code":' + "[" * NEST + "]" * NEST + "}",
-        '{"code": "1", "code": "2"}',
-        '{"code": NaN}',
-        '{"code": ' + "9" * 10_000 + "}",
-        '{"code": "\\ud800"} {"code": "2"}',
-        '{"__proto__": {"approved": true}, "code": 1}',
-    ],
-    ids=["deep objects", "deep lists", "twice", "nan", "digits", "two", "extra"],
-)
-def test_arguments_that_could_be_read_in_two_ways_or_not_at_all_are_refused(raw: str) -> None:
-    run_python = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_python")
-    with pytest.raises(InvalidArguments) as refused:
-        ToolRegistry([run_python]).validate("run_python", raw)
-    assert len(str(refused.value)) < 1000  # the model reads it
-
-
-def test_a_schema_that_refers_to_the_network_is_never_fetched() -> None:
-    """The address would tell somebody that the notebook is being run, and serve a schema of the day."""
-    from agent_kernel.testing import FakeOpenAI
-
-    with FakeOpenAI() as elsewhere:
-        parameters = {"type": "object", "properties": {"x": {"$ref": f"{elsewhere.url}/schema.json"}}}
-        with pytest.raises(ToolDeclarationError, match="within the schema"):
-            ToolRegistry([ToolDeclaration("t", "T.", parameters)]).openai_format()
-        assert elsewhere.requests == []

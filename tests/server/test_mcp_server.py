@@ -275,7 +275,7 @@ async def test_bad_arguments_are_told_to_the_client_and_ask_nobody(
 async def test_nobody_is_served_without_the_token_or_by_a_page_in_a_logged_in_browser(server: Server) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    browser = {"Authorization": "", "Cookie": await cookie_of(server.fetch, server.headers)}
+    browser = {"Authorization": "", "Cookie": await cookie_of(server)}
     evil = {"Origin": "https://evil.example"}
     for refused in ({"Authorization": ""}, {"Authorization": "token wrong"}, browser, browser | evil):
         with pytest.raises(HTTPClientError) as error:
