@@ -37,31 +37,24 @@ def test_what_a_tools_own_check_refuses_is_not_said_to_be_forbidden_as_a_whole()
     assert "never to be run" in (Policy().judge(judged(declared="deny")).reason or "")
 
 
-@pytest.mark.parametrize(
-    ("mode", "declared", "expected"),
-    [
-        ("ask", "ask", "ask"),
-        ("ask", "allow", "allow"),
-        ("ask", "deny", "deny"),
-        ("allow", "ask", "allow"),
-        ("allow", "deny", "deny"),
-        ("deny", "allow", "deny"),
-        ("plan", "allow", "allow"),
-        ("plan", "ask", "deny"),
-        ("edit", "ask", "ask"),
-        ("edit", "allow", "allow"),
-        ("edit", "deny", "deny"),
-    ],
-)
-def test_each_mode(mode: PolicyMode, declared: Approval, expected: Approval) -> None:
-    assert Policy(default=mode).judge(judged(declared=declared)).approval == expected
+MODES: dict[PolicyMode, dict[Approval, Approval]] = {
+    "deny": {"allow": "deny", "ask": "deny", "deny": "deny"},
+    "plan": {"allow": "allow", "ask": "deny", "deny": "deny"},
+    "ask": {"allow": "allow", "ask": "ask", "deny": "deny"},
+    "edit": {"allow": "allow", "ask": "ask", "deny": "deny"},
+    "allow": {"allow": "allow", "ask": "allow", "deny": "deny"},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_mode(mode: PolicyMode) -> None:
+    judge = Policy(default=mode).judge
+    assert {declared: judge(judged(declared=declared)).approval for declared in MODES[mode]} == MODES[mode]
 
 
 def test_the_mode_edit_writes_files_in_the_folder_and_rules_that_ask_or_deny_still_win() -> None:
     edits = JudgedCall("edit_file", {"path": "a.csv"}, "d", "ask", read_only=False, edits_in_folder=True)
-    assert Policy(default="edit").judge(edits).approval == "allow"
-    assert Policy(default="ask").judge(edits).approval == "ask"
-    assert Policy(default="plan").judge(edits).approval == "deny"
+    assert [Policy(default=mode).judge(edits).approval for mode in ("edit", "ask", "plan")] == ["allow", "ask", "deny"]
     assert Policy(['ask edit_file where path matches "*.csv"'], "edit").judge(edits).approval == "ask"
     assert Policy(["deny edit_file"], "edit").judge(edits).approval == "deny"
     assert Policy(default="edit").judge(replace(edits, always_asks=True)).approval == "ask"
@@ -69,7 +62,7 @@ def test_the_mode_edit_writes_files_in_the_folder_and_rules_that_ask_or_deny_sti
 
 
 def test_modes_have_an_order_and_a_cap_holds_in_it() -> None:
-    order: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "edit", "allow")
+    order = [*MODES]
     for place, mode in enumerate(order):
         assert [Policy(default=mode).capped(cap).default for cap in order] == [*order[:place], *[mode] * (5 - place)]
 

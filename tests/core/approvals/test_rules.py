@@ -99,18 +99,14 @@ def test_a_rule_that_would_never_say_anything_is_refused(text: str) -> None:
         Policy([text])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "deny drop where digest is 1",
-        "deny other where x is 1",
-        "deny * where table is t",
-        "deny drop",
-        "deny open where x is 1",
-    ],
-)
+@pytest.mark.parametrize("text", ["deny drop where digest is 1", "deny other where x is 1", "deny * where table is t"])
 def test_rules_that_fit_their_tools_or_cant_be_checked_are_taken(text: str) -> None:
-    check_rules([text], [DECLARED, ToolDeclaration("open", "", {"type": "object", "additionalProperties": True})])
+    check_rules([text], [DECLARED])
+
+
+def test_any_argument_fits_a_tool_that_takes_any() -> None:
+    anything = ToolDeclaration("open", "", {"type": "object", "additionalProperties": True})
+    check_rules(["deny open where x is 1"], [anything])
 
 
 def test_a_rule_on_an_argument_that_the_tool_does_not_have_is_refused_with_those_that_it_has() -> None:

@@ -5,17 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.scripted import (
-    Script,
-    ScriptedDecision,
-    answer,
-    approve,
-    approve_all,
-    deny,
-    deny_all,
-    edit,
-    script,
-)
+from agent_kernel.approvals import scripted
+from agent_kernel.approvals.scripted import Script, ScriptedDecision, answer, approve, deny, edit, script
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.tools.arguments import canonical, digest
 
@@ -46,8 +37,8 @@ def test_short_forms_become_decisions() -> None:
         ScriptedDecision(False, "t", "no"),
         ScriptedDecision(True, "t"),
     )
-    assert approve_all(times=2) == (ScriptedDecision(True),) * 2
-    assert set(deny_all("no")) == {ScriptedDecision(False, reason="no")}
+    assert scripted.approve_all(times=2) == (ScriptedDecision(True),) * 2
+    assert set(scripted.deny_all("no")) == {ScriptedDecision(False, reason="no")}
 
 
 @pytest.mark.parametrize("wrong", [True, "all", [1], [("a", "b")], [None], [approve()] * 1_001])

@@ -139,28 +139,22 @@ UNTOUCHED = [
 ]  # fmt: skip
 
 
-def can_be_tried(line: str) -> bool:
-    names = re.findall(r"\b(?:git|make|perl|dash|script|flock|setsid|awk|split|python3|taskset)\b", line)
-    return all(shutil.which(name) for name in names)
-
-
 def deletes(line: str, folder: Path) -> bool:
     """Whether Bash deletes the file `x` by a line."""
-    assert BASH is not None
-    file = folder / "x"
-    file.write_text("y\n")
+    (folder / "x").write_text("y\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "dumb"}
     subprocess.run(
-        [BASH, "-c", line], check=False, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=60, start_new_session=True,
+        [str(BASH), "-c", line], check=False, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+        capture_output=True, timeout=60, start_new_session=True,
     )  # fmt: skip
-    return not file.exists()
+    return not (folder / "x").exists()
 
 
 @pytest.mark.skipif(BASH is None or sys.platform != "linux", reason="needs Bash and the programs of Linux")
 @pytest.mark.parametrize("line", [*SEEN, *EVALUATED, *SET, *PROGRAMS])
 def test_the_lines_that_are_stopped_would_delete_the_file(line: str, tmp_path: Path) -> None:
-    if not can_be_tried(line):
+    names = re.findall(r"\b(?:git|make|perl|dash|script|flock|setsid|awk|split|python3|taskset)\b", line)
+    if not all(shutil.which(name) for name in names):
         pytest.skip("needs a program that is not there")
     assert deletes(line, tmp_path)
 

@@ -40,7 +40,6 @@ def read(api: WireApi, body: bytes, cuts: list[int] | None = None) -> list[Model
 
 def read_turn(api: WireApi, body: bytes, cuts: list[int] | None = None) -> ModelTurn:
     turn = read(api, body, cuts)[-1]
-    assert isinstance(turn, ModelTurn)
     return turn
 
 

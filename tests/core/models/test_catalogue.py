@@ -217,7 +217,6 @@ async def test_a_budget_in_dollars_holds_at_this_machine_but_for_a_model_that_is
         result = await stage.run(budget=BudgetLimits(usd=0.01))
         await resolver.aclose()
     if server is None:
-        assert result.run.error is not None
         assert result.run.error.message.startswith(f"No price is known for {name}, so the budget of $0.01 can't be")
     assert (result.text, result.run.usage.cost) == ("Done." if server else "", None)
 

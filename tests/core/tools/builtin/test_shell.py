@@ -21,11 +21,16 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-def is_gone(pid: int) -> bool:
+def is_gone(pid_file: Path) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+        return Path(f"/proc/{pid_file.read_text().strip()}/stat").read_text().split()[2] == "Z"
     except FileNotFoundError:
         return True
+
+
+@pytest.fixture
+def pid_file(tmp_path: Path) -> Path:
+    return tmp_path / "pid"
 
 
 def test_output_arrives_live_and_the_exit_code_is_told(tmp_path: Path) -> None:
@@ -40,39 +45,32 @@ def test_a_silent_command_tells_its_exit_code(tmp_path: Path) -> None:
     assert run_shell(tmp_path, "kill -9 $$", emit=lambda _: None) == "Stopped by SIGKILL"
 
 
-def test_a_command_past_its_time_is_stopped_with_its_children(tmp_path: Path) -> None:
-    command = f"echo started; sleep 60 & echo $! > {tmp_path}/pid; wait"
+def test_a_command_past_its_time_is_stopped_with_its_children(tmp_path: Path, pid_file: Path) -> None:
     with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 2 s"):
-        run_shell(tmp_path, command, timeout=2, emit=lambda _: None)
-    pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: is_gone(pid))
+        run_shell(tmp_path, f"echo started; {child(pid_file)}", timeout=2, emit=lambda _: None)
+    wait_for(lambda: is_gone(pid_file))
 
 
-def test_an_interrupt_stops_the_command_and_its_children(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    reading = threading.Event()
-    main = threading.main_thread().ident
-    assert main is not None
+def child(pid_file: Path, then: str = "wait") -> str:
+    return f"sleep 60 & echo $! > {pid_file}; {then}"
 
-    def interrupt() -> None:
-        assert reading.wait(30)
-        signal.pthread_kill(main, signal.SIGINT)
 
-    helper = threading.Thread(target=interrupt)
+def test_an_interrupt_stops_the_command_and_its_children(tmp_path: Path, pid_file: Path) -> None:
+    reading, main = threading.Event(), threading.main_thread().ident
+    helper = threading.Thread(target=lambda: reading.wait(30) and signal.pthread_kill(main, signal.SIGINT))
     helper.start()
-    command = f"sleep 60 & echo $! > {pid_file}; echo begun; wait"
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_shell(tmp_path, command, emit=lambda _: reading.set())
+            run_shell(tmp_path, child(pid_file, "echo begun; wait"), emit=lambda _: reading.set())
     finally:
         helper.join()
-    pid = int(pid_file.read_text())
-    wait_for(lambda: is_gone(pid))
+    wait_for(lambda: is_gone(pid_file))
 
 
-def test_an_interrupt_while_the_command_starts_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_the_command_starts_stops_it(
+    tmp_path: Path, pid_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It has begun, and whoever starts it does not know its process yet."""
-    pid_file = tmp_path / "pid"
     start = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
     def interrupted(*arguments: object) -> None:
@@ -82,10 +80,9 @@ def test_an_interrupt_while_the_command_starts_stops_it(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(subprocess.Popen, "_execute_child", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_shell(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", emit=lambda _: None)
+        run_shell(tmp_path, child(pid_file), emit=lambda _: None)
     monkeypatch.undo()
-    pid = int(pid_file.read_text())
-    wait_for(lambda: is_gone(pid))
+    wait_for(lambda: is_gone(pid_file))
 
 
 def test_a_process_left_in_the_background_does_not_hold_the_call(tmp_path: Path) -> None:
