@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
 from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import RuleView
 from agent_kernel.protocol.vocabulary import Approval, BudgetLimits, PolicyMode
 from agent_kernel.record.words import policy_words
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tool_calls.effective_policy import StoredPolicy, effective_policy
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import Stages, stage
+from tests.core.runtime.runtime_fixtures import NO, Stages, stage
 
 STRICT: tuple[Approval, ...] = ("allow", "ask", "deny")
 
@@ -185,41 +184,33 @@ def test_no_file_ever_loosens_a_judgement(
 async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('policy = "ask"\nrules = ["deny run_shell", "allow *"]\n[budget]\nsteps = 7')
     stage = await stages([call("run_python", code="1"), say("done")], read_limits=lambda _: read_limits(tmp_path))
-    handle = await stage.start(policy="allow", rules=("allow run_shell",))
-    [request] = await stage.requests()
+    handle, _ = await stage.asking(policy="allow", rules=("allow run_shell",))
     with pytest.raises(InvalidArguments, match=r"^\.agent-kernel\.toml allows ask at most, not edit\."):
         await stage.conversation.switch_policy("edit")
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+    await stage.deny()
     result = await handle.wait()
     policy = result.run.policy
     assert (policy.mode, policy.folder_cap, result.run.budget.steps) == ("ask", "ask", 7)
     assert policy.limited_by == ".agent-kernel.toml: at most ask, 1 rule, 7 steps"
     assert [(rule.origin, rule.made_by) for rule in policy.rules] == [("folder", ".agent-kernel.toml"), ("code", None)]
     assert policy.notes[0].startswith(".agent-kernel.toml: the rule 'allow *' is not used")
-    assert policy_words(result.run).endswith("limited by .agent-kernel.toml: at most ask, 1 rule, 7 steps")
+    assert policy_words(result.run).endswith(f"limited by {policy.limited_by}")
 
 
-async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(stages: Stages, tmp_path: Path) -> None:
+@pytest.mark.parametrize("denied", [False, True], ids=["broken", "not to be looked into"])
+async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(
+    stages: Stages, tmp_path: Path, denied: bool
+) -> None:
+    def limits(_: str | None) -> FolderLimits:
+        if denied:
+            raise PermissionError
+        return read_limits(tmp_path)
+
     (tmp_path / FILE_NAME).write_text("policy =")
-    turns = [calls(call("look"), call("run_python", code="1")), say("done")]
-    stage = await stages(turns, read_limits=lambda _: read_limits(tmp_path))
-    handle = await stage.start(policy="allow", rules=("allow *",))
-    for request in await stage.requests(2):
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-    result = await handle.wait()
+    stage = await stages([calls(call("look"), call("run_python", code="1")), say("done")], read_limits=limits)
+    result = await stage.run("Go", NO, NO, policy="allow", rules=("allow *",))
     assert stage.executor.ran == []
-    assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
-
-
-async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> None:
-    def broken(_: str | None) -> FolderLimits:
-        raise PermissionError
-
-    stage = await stages([call("look"), say("done")], read_limits=broken)
-    handle = await stage.start()
-    await stage.deny()
-    result = await handle.wait()
-    assert "nothing runs unasked" in str(result.run.policy.limited_by)
+    assert "nothing runs unasked" in result.run.policy.limited_by
 
 
 async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp_path: Path) -> None:

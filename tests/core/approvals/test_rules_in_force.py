@@ -20,7 +20,7 @@ from agent_kernel.protocol.events import RunEvent
 from agent_kernel.record.words import policy_words
 from agent_kernel.testing import call, say
 from agent_kernel.tools.declaration import ToolDeclaration
-from tests.core.runtime.runtime_fixtures import Stages
+from tests.core.runtime.runtime_fixtures import NO, Stages
 
 ALWAYS = Decision(approved=True, scope="user")
 
@@ -84,11 +84,10 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(
     stage.executor.act = removed
     handle = await stage.start()
     await stage.decide(ALWAYS)
-    _, second = await stage.requests(2)
+    await stage.requests(2)
     assert stage.of(RunEvent)[-1].run.policy.rules == []
-    await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
-    result = await handle.wait()
-    assert [c.by for c in result.tool_calls] == ["user", "user"]
+    await stage.approve(2)
+    assert [c.by for c in (await handle.wait()).tool_calls] == ["user", "user"]
 
 
 RULE = UserRule("rule_1", "allow run_python", "2026-11-22T08:00:00Z", "ana")
@@ -99,34 +98,25 @@ async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is
 ) -> None:
     store = UserRules(tmp_path / "deep" / "rules.sqlite")
     one = await stages([call("run_python", code="1"), say("done")], user_rules=store)
-    handle = await one.start()
-    await one.decide(ALWAYS, decided_by="ana")
-    await handle.wait()
+    await one.run("Go", ALWAYS)
     [kept] = store.read()
-    assert (kept.text, kept.made_by) == ("allow run_python", "ana")
-    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+    assert (kept.text, stat.S_IMODE(store.path.stat().st_mode)) == ("allow run_python", 0o600)
     turns = [call("run_python", code=name, call_id=name) for name in "ab"]
     other = await stages([*turns, say("done")], user_rules=UserRules(store.path))
     other.executor.act = lambda ran, _: store.remove(kept.rule_id) or "ok"
-    handle = await other.start()
-    [request] = await other.requests()
-    assert request.tool_call_id == "b"
-    await other.conversation.route_decision(request.approval_id, Decision(approved=False))
-    result = await handle.wait()
-    assert [one.by for one in result.tool_calls] == ["policy", "user"]
+    result = await other.run("Go", NO)
+    assert [(one.tool_call_id, one.by) for one in result.tool_calls] == [("a", "policy"), ("b", "user")]
 
 
 async def test_a_rule_that_can_not_be_kept_decides_nothing(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     stage = await stages([call("run_python", code="1"), say("done")], user_rules=UserRules(tmp_path / "folder"))
-    handle = await stage.start()
-    [request] = await stage.requests()
+    handle, _ = await stage.asking()
     with pytest.raises(InvalidArguments, match=r"can't be used.*Nothing was decided"):
-        await stage.conversation.route_decision(request.approval_id, ALWAYS)
+        await stage.decide(ALWAYS)
     assert stage.executor.ran == []
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-    result = await handle.wait()
-    assert result.run.policy.rules == []
+    await stage.approve()
+    assert (await handle.wait()).run.policy.rules == []
 
 
 def test_rows_that_are_no_allowing_rule_allow_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.declaration import ToolDeclaration
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import YES, FunctionExecutor, Stages
 from tests.core.runtime.tool_calls.test_rules import waiting
 
 TEXTS = {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
@@ -102,28 +102,25 @@ def test_a_file_is_offered_by_where_it_is_and_hidden_files_not_at_large(path: st
     assert [offer.text for offer in others] == ["allow write_file", "allow *"]
 
 
-async def write_waits(stages: Stages, executor: FunctionExecutor, path: str) -> tuple[Stage, Any, str]:
-    """A call of `write_file` that waits: its run, and its approval."""
-    stage = await stages([call("write_file", path=path, content="1"), say("ok")], executor=executor)
-    handle = await stage.start(tools=(WRITE,))
-    [request] = await stage.requests()
-    return stage, handle, request.approval_id
+X = call("write_file", path="data/x.csv", content="1")
 
 
 async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
-    stage, handle, approval_id = await write_waits(stages, executor, "data/x.csv")
+    stage = await stages([X, say("ok")], executor=executor)
+    handle, _ = await stage.asking(tools=(WRITE,))
     [shown] = await stage.runtime.list_calls("awaiting_approval")
-    await stage.conversation.route_decision(approval_id, Decision(approved=True))
+    await stage.approve()
     await handle.wait()
     assert [one.place for one in (shown, *executor.ran)] == [outside("/big/x.csv")] * 2
 
 
 async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Stages) -> None:
     executor = FunctionExecutor()
-    stage, handle, approval_id = await write_waits(stages, executor, "data/x.csv")
+    stage = await stages([X, say("ok")], executor=executor)
+    handle, _ = await stage.asking(tools=(WRITE,))
     executor.links["data/x.csv"] = "/home/ana/y.csv"
-    await stage.conversation.route_decision(approval_id, Decision(approved=True))
+    await stage.approve()
     [ended] = (await handle.wait()).tool_calls
     assert (executor.ran, ended.state) == ([], "denied")
     assert ended.reason == "Its path leads to another file than when it was approved: a link was changed."
@@ -131,24 +128,20 @@ async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages:
 
 async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/home/ana/y.csv"})
-    asked = calls(*[call("write_file", path=f"data/{name}.csv", content="1") for name in "xz"])
-    stage = await stages([asked, say("ok")], executor=executor)
-    handle = await stage.start(tools=(WRITE,))
-    requests = await stage.requests(2)
+    stage = await stages([calls(X, call("write_file", path="data/z.csv", content="1")), say("ok")], executor=executor)
+    handle, requests = await stage.asking(2, tools=(WRITE,))
     del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
     plain = next(one for one in requests if "data/z" in one.tool_input)
-    always = Decision(approved=True, scope="conversation", rule=CSV)
-    await stage.conversation.route_decision(plain.approval_id, always)
+    await stage.decide(Decision(approved=True, scope="conversation", rule=CSV), plain)
     await handle.wait()
     assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
 
 
 async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
     executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
-    stage, handle, approval_id = await write_waits(stages, executor, "a.csv")
+    stage = await stages([X, say("ok")], executor=executor)
     edited = Decision(approved=True, edited_input='{"path": "b.csv", "content": "1"}')
-    await stage.conversation.route_decision(approval_id, edited)
-    await handle.wait()
+    await stage.run("Go", edited, tools=(WRITE,))
     assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
 
 
@@ -158,8 +151,6 @@ async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: An
         async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
             return ToolVerdict("ask", may_edit=True)
 
-    stage = await stages([call("write_file", path="data/x.csv", content="1"), say("ok")], executor=Silent())
-    handle = await stage.start(tools=(WRITE,), policy=mode, rules=(CSV,))
-    await stage.approve()
-    result = await handle.wait()
+    stage = await stages([X, say("ok")], executor=Silent())
+    result = await stage.run("Go", YES, tools=(WRITE,), policy=mode, rules=(CSV,))
     assert result.tool_calls[0].state == "success"
