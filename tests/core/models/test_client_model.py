@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.base import ClientModel, ModelRequest, ModelTurn, RequestedCall
+from agent_kernel.models.base import ClientModel, ModelRequest, RequestedCall
+from tests.core.models.model_fixtures import collect
 
 PROMPT = "Codex asks (unverified name, by MCP)"
 ASKED: dict[str, Any] = {"role": "user", "content": PROMPT}
@@ -14,22 +15,18 @@ DONE: dict[str, Any] = {"role": "assistant", "content": "The result is for Codex
 MESSAGE: dict[str, Any] = {"role": "user", "content": "Do more."}
 
 
-@pytest.mark.parametrize(
-    ("said", "asks"),
-    [
-        ([ASKED], True),
-        ([ASKED, CALLED, RESULT], False),
-        ([ASKED, CALLED, RESULT, DONE], False),
-        ([ASKED, CALLED, RESULT, MESSAGE], False),
-        ([ASKED, CALLED, RESULT, DONE, ASKED], True),
-        ([ASKED, MESSAGE], True),
-    ],
-    ids=["at first", "with its result", "killed before its end", "with a message", "another run", "a message before"],
-)
-async def test_a_call_is_asked_for_once_in_a_run_however_often_its_model_is_asked(
-    said: list[dict[str, Any]], asks: bool
-) -> None:
+SAID = {
+    "at first": ([ASKED], True),
+    "with its result": ([ASKED, CALLED, RESULT], False),
+    "killed before its end": ([ASKED, CALLED, RESULT, DONE], False),
+    "with a message": ([ASKED, CALLED, RESULT, MESSAGE], False),
+    "another run": ([ASKED, CALLED, RESULT, DONE, ASKED], True),
+    "a message before": ([ASKED, MESSAGE], True),
+}
+
+
+@pytest.mark.parametrize(("said", "asks"), SAID.values(), ids=SAID)
+async def test_a_call_is_asked_for_once_in_a_run_however_often_its_model_is_asked(said: list[Any], asks: bool) -> None:
     model = ClientModel("Codex", PROMPT, RequestedCall("", "run_python", "{}"))
-    request = ModelRequest(messages=({"role": "system", "content": ""}, *said), tools=())
-    [turn] = [item async for item in model.stream(request)]
+    [turn] = await collect(model, ModelRequest([{"role": "system", "content": ""}, *said]))
     assert bool(turn.tool_calls) is asks

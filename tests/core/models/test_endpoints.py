@@ -1,14 +1,11 @@
 """Endpoints as a configuration and an environment write them down, which model a name means, which key goes where."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable, NoModelError
 from agent_kernel.models import prices
-from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.client import PLACEHOLDER_KEY
 from agent_kernel.models.endpoints import Endpoint, configured
 from agent_kernel.models.known import DEFAULT_MODELS, capabilities_by_name, near
@@ -175,11 +172,6 @@ def test_the_default_models_are_names_that_the_providers_own_clients_know() -> N
     assert repr(CLAUDE) in repr(anthropic_model.Model)
 
 
-def write_recording(path: Path, content: str = "Hello.") -> None:
-    turn = {"kind": "turn", "prompt": "Hi", "after": "start", "answer": {"content": content}}
-    path.write_text(f'{{"kind":"recording","version":2}}\n{json.dumps(turn)}\n')
-
-
 def test_nothing_configured_says_how_to_configure_a_model() -> None:
     for name in (None, "", "gpt-5.2"):
         with pytest.raises(NoModelError, match="OPENAI_API_KEY"):
@@ -210,20 +202,6 @@ def test_an_ambiguous_name_asks_for_the_endpoint() -> None:
     resolver = ModelResolver(endpoints=[Endpoint("a", "http://a/v1"), Endpoint("b", "http://b/v1")])
     with pytest.raises(ConfigurationError, match="Say which one serves it: a/m, b/m"):
         resolver.resolve("m")
-
-
-async def test_a_recording_that_was_written_again_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    resolver = ModelResolver(base_directory=tmp_path)
-    write_recording(path)
-    first = resolver.resolve("replay:mine.jsonl")
-    assert resolver.resolve("replay:mine.jsonl") is first
-    before = path.stat()
-    write_recording(path, "Changed.")
-    if path.stat().st_mtime_ns == before.st_mtime_ns:
-        pytest.skip("the file system's clock is too coarse to tell")
-    second = resolver.resolve("replay:mine.jsonl")
-    assert (await turn_of(second, ModelRequest([{"role": "user", "content": "Hi"}]))).content == "Changed."
 
 
 def test_a_python_object_can_be_a_model() -> None:

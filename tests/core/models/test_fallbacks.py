@@ -11,7 +11,7 @@ import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelRefused
 from agent_kernel.models.api import Amendment
-from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, facts_of
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api
@@ -190,15 +190,6 @@ async def test_an_effort_that_the_model_does_not_have_is_left_out_and_that_is_sa
     assert ['"high"' in json.dumps(one.body) for one in server.requests] == [True, False, False]
 
 
-async def test_a_request_that_is_asked_otherwise_is_asked_at_once_and_retried_as_often_as_another() -> None:
-    clock = VirtualClock()
-    script = (refusal("fake does not support tools"), failure(500, times=3), say("Hi"))
-    async with connected(*script, clock=clock) as (server, model):
-        assert (await collect(model, REQUEST))[-1] == say("Hi")
-    assert ["tools" in request.body for request in server.requests] == [True, *[False] * 4]
-    assert len(clock.slept) == 3
-
-
 async def test_other_ways_of_asking_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChatApi, "amended", lambda _, request, __: Amendment(request))
     async with connected(*[refusal("No.")] * (MOST_AMENDMENTS + 1)) as (_, model):
@@ -320,20 +311,6 @@ async def test_nothing_is_learned_from_a_page_or_of_bytes(page: str) -> None:
         assert (raised.value.size, raised.value.limit, model.facts.context_tokens) == (None, None, None)
         assert (await turn_of(model)).content == "Hi"
     assert clock.slept == []
-
-
-async def test_what_is_learned_is_of_one_model_at_one_endpoint_and_listed() -> None:
-    async with FakeOpenAI([too_long_for(8_192)]) as one, FakeOpenAI() as other:
-        endpoints = [configured(name, {"base_url": at.url}) for name, at in (("one", one), ("two", other))]
-        resolver = ModelResolver(endpoints=endpoints, environ={"OPENAI_BASE_URL": one.url})
-        with pytest.raises(ContextExceeded):
-            await collect(resolver.resolve("one/unlisted"))
-        names = ("openai/unlisted", "one/fake", "two/unlisted")
-        assert [facts_of(resolver.resolve(name)).context_tokens for name in names] == [8_192, None, None]
-        views = [model for view in (await resolver.listed()).endpoints for model in view.models]
-        await resolver.aclose()
-    learned = {model.name: model.context_tokens for model in views if model.context_is_learned}
-    assert learned == {"one/unlisted": 8_192, "unlisted": 8_192}
 
 
 def pictures(*sizes: int) -> ModelRequest:

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.models.endpoints import Endpoint
-from agent_kernel.models.http import HttpModel
+from agent_kernel.models.known import DEFAULT_MODELS
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel.testing.fake_anthropic import FakeAnthropic
-from agent_kernel.testing.fake_service import FakeService
+from agent_kernel.testing import say
+from tests.core.models.model_apis import BY_NAME
 from tests.core.models.model_fixtures import turn_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
@@ -41,11 +39,8 @@ async def test_what_the_table_says_is_enough_for_a_turn(provider: str) -> None:
     resolver = ModelResolver(environ=providers()[provider])
     assert resolver.default is not None, "nothing says which model is asked"
     endpoint = resolver.endpoint_of(resolver.default)
-    assert isinstance(endpoint, Endpoint)
     model = resolver.resolve()
-    assert isinstance(model, HttpModel)
-    service: FakeService = FakeAnthropic([say("Hi")]) if endpoint.first_api == "messages" else FakeOpenAI([say("Hi")])
-    async with service as double:
+    async with BY_NAME[endpoint.first_api].service([say("Hi")]) as double:
         # The same endpoint at the double's address, which is nobody's home: so it says which API it is asked in.
         moved = replace(endpoint, name="moved", base_url=double.url, api=endpoint.first_api, ambient=False)
         there = ModelResolver(endpoints=[moved])
@@ -58,6 +53,5 @@ async def test_what_the_table_says_is_enough_for_a_turn(provider: str) -> None:
 
 
 def test_the_default_models_in_the_table_are_those_that_are_asked() -> None:
-    for provider in ("OpenAI", "Anthropic"):
-        variables = {key: value for key, value in providers()[provider].items() if key.endswith("_KEY")}
-        assert f"`{ModelResolver(environ=variables).default}` is asked by default" in PAGE
+    for name in DEFAULT_MODELS.values():
+        assert f"`{name}` is asked by default" in PAGE

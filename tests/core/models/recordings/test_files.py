@@ -72,6 +72,13 @@ async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole
     assert answers(whole) == ["Four.", "Gladly."]
 
 
+async def test_a_recording_that_was_written_again_is_read_again(whole: Path) -> None:
+    resolver, name = ModelResolver(), f"replay:{whole}"
+    assert resolver.resolve(name) is resolver.resolve(name)
+    await recorded(whole, (FIRST, say("Four.")))
+    assert (await turn_of(resolver.resolve(name), FIRST)).content == "Four."
+
+
 async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> None:
     with ScriptedModel([say("It is four.")]) as model:
         second = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
@@ -103,28 +110,23 @@ async def test_decisions_are_lines_and_are_replaced_with_their_run(whole: Path) 
 WRITE = """
 import asyncio, sys
 from pathlib import Path
-from agent_kernel.models.recordings.recorder import record
-from agent_kernel.testing import ScriptedModel, say
-from tests.core.models.model_fixtures import turn_of
-from tests.core.models.recordings.questions import request, user
+from agent_kernel.testing import say
+from tests.core.models.recordings.questions import recorded, request, user
 
-async def main(path, name):
-    model = record(Path(path), ScriptedModel([say(f"{name} {n}") for n in range(8)]))
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for n in range(8):
-        await turn_of(model, request(user("the same for both" if n == 0 else f"{name} asks {n}")))
-
-asyncio.run(main(*sys.argv[1:]))
+path, name = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+prompts = ["the same for both", *(f"{name} asks {n}" for n in range(1, 8))]
+turns = [(request(user(prompt)), say(f"{name} {n}")) for n, prompt in enumerate(prompts)]
+asyncio.run(recorded(Path(path), *turns))
 """
 
 
 def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "both.jsonl"
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
-    command = [sys.executable, "-c", WRITE, str(path)]
-    writers = [subprocess.Popen([*command, name], **pipes) for name in ("ann", "bob")]
-    assert [one.stdout.readline() for one in writers if one.stdout is not None] == ["ready\n"] * 2
+    writers = [subprocess.Popen([sys.executable, "-c", WRITE, str(path), name], **pipes) for name in ("ann", "bob")]
+    assert [one.stdout.readline() for one in writers] == ["ready\n"] * 2
     for one in writers:
         print(file=one.stdin, flush=True)
     assert [(one.communicate(timeout=120), one.returncode)[1] for one in writers] == [0, 0]
