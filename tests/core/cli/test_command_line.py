@@ -14,12 +14,6 @@ from agent_kernel.demo import prepare_demo
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
 
-def write_notebook(path: Path, *cells: str) -> Path:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-    nbformat.write(notebook, path)
-    return path
-
-
 def sources(path: Path) -> list[str]:
     return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
@@ -29,31 +23,25 @@ def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
     notebook = nbformat.read(copy, as_version=4)
     assert not any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
     assert sources(copy) == sources(NOTEBOOKS / "quickstart.ipynb")
-    for path in (
-        *NOTEBOOKS.glob("data/*.*"),
-        *NOTEBOOKS.glob("recordings/*.jsonl"),
-        *NOTEBOOKS.glob("recordings/*/*.png"),
-    ):
-        assert (tmp_path / "demo" / path.relative_to(NOTEBOOKS)).read_bytes() == path.read_bytes()
+    for pattern in ("data/*.*", "recordings/*.jsonl", "recordings/*/*.png"):
+        for path in NOTEBOOKS.glob(pattern):
+            assert (tmp_path / "demo" / path.relative_to(NOTEBOOKS)).read_bytes() == path.read_bytes()
 
 
-def test_the_demo_keeps_a_recording_that_the_user_made_anew(tmp_path: Path) -> None:
-    mine = tmp_path / "recordings" / "plots.jsonl"
-    mine.parent.mkdir()
-    mine.write_text("mine")
-    prepare_demo(NOTEBOOKS, tmp_path, {})
-    assert mine.read_text() == "mine"
+def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
+    recording = tmp_path / "recordings" / "plots.jsonl"
+    recording.parent.mkdir()
+    recording.write_text("mine")
+    mine = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("'mine'")])
+    nbformat.write(mine, tmp_path / "quickstart.ipynb")
+    assert sources(prepare_demo(NOTEBOOKS, tmp_path, {})) == ["'mine'"]
+    assert recording.read_text() == "mine"
     assert (tmp_path / "recordings" / "tools.jsonl").is_file()
 
 
 def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:
     copy = prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
     assert [source.splitlines()[0] for source in sources(copy) if source.startswith("%%agent")] == ["%%agent"] * 3
-
-
-def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
-    changed = write_notebook(tmp_path / "quickstart.ipynb", "'mine'")
-    assert sources(prepare_demo(NOTEBOOKS, tmp_path, {})) == sources(changed) == ["'mine'"]
 
 
 def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:

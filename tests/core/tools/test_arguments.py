@@ -87,30 +87,13 @@ def test_two_tools_of_one_name_are_refused() -> None:
         ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
 
 
-@pytest.mark.parametrize(
-    ("path", "approval"),
-    [
-        *((path, "allow") for path in ("data/x.csv", ".", "{root}/data")),
-        *((path, "ask") for path in ("data/../../secret", "out/secret", "/etc/passwd", ".env", "plain.txt", "x\0y", 3)),
-    ],
-)
-def test_reading_in_the_notebooks_folder_is_allowed_and_elsewhere_asks(
-    tmp_path: Path, path: Any, approval: str
-) -> None:
-    root = tmp_path / "work"
-    (root / "data").mkdir(parents=True)
-    (root / "out").symlink_to(tmp_path)
-    (root / "plain.txt").symlink_to(root / ".env")
-    place = path.format(root=root) if isinstance(path, str) else path
-    assert builtin_verdict("read_file", {"path": place}, root).approval == approval
-
-
-def test_what_looks_is_allowed_and_what_acts_asks(tmp_path: Path) -> None:
-    def judged(*names: str) -> set[str]:
-        return {builtin_verdict(name, {"path": "x.csv"} if "file" in name else {}, tmp_path).approval for name in names}
-
-    assert judged("list_files", "inspect_variables", "ask_user") == {"allow"}
-    assert judged("run_python", "run_shell", "write_file", "edit_file") == {"ask"}
+@pytest.mark.parametrize("path", ["data/x.csv", ".", "{root}/data"])
+def test_reading_in_the_notebooks_folder_is_allowed(tmp_path: Path, path: str) -> None:
+    """What asks is in tests/security/test_ways_around.py."""
+    (tmp_path / "data").mkdir()
+    assert builtin_verdict("read_file", {"path": path.format(root=tmp_path)}, tmp_path).approval == "allow"
+    for name in ("list_files", "inspect_variables", "ask_user"):
+        assert builtin_verdict(name, {}, tmp_path).approval == "allow"
 
 
 def test_a_first_check_does_not_wait_for_a_grammar_that_only_iris_need() -> None:

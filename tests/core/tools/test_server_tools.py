@@ -17,28 +17,18 @@ OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "st
 
 def test_names_are_plain_or_made_so_with_a_hash_that_stays() -> None:
     assert name_of("github", "search") == "github__search"
-    odd = [
-        name_of("git hub", "search"),
-        name_of("git_hub", "s.e"),
-        name_of("git_hub", "s/e"),
-        name_of("a" * 60, "b" * 60),
-    ]
-    odd += [name_of("a__b", "c"), name_of("a", "b__c"), name_of("a_", "_b")]
+    pairs = [("git hub", "search"), ("git_hub", "s.e"), ("git_hub", "s/e"), ("a" * 60, "b" * 60)]
+    pairs += [("a__b", "c"), ("a", "b__c"), ("a_", "_b")]
+    odd = [name_of(*pair) for pair in pairs]
     assert len({*odd}) == len(odd)
     assert all(len(name) <= 64 and name.replace("-", "_").isidentifier() for name in odd)
-    assert odd[1] == name_of("git_hub", "s.e") != "git_hub__s_e"
+    assert odd == [name_of(*pair) for pair in pairs]
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"a": {"$ref": "https://evil.example/schema.json"}}},
-        {"type": "object", "properties": {"a": {"type": "string", "description": "x" * 30_000}}},
-    ],
-)
-def test_a_schema_that_can_not_be_checked_is_left_out(schema: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rules", [{"$ref": "https://evil.example/x.json"}, {"type": "string", "title": "x" * 30_000}])
+def test_a_schema_that_can_not_be_checked_is_left_out(rules: dict[str, Any]) -> None:
     with pytest.raises(ToolDeclarationError):
-        declared("s", "t", "Does.", schema)
+        declared("s", "t", "Does.", {"type": "object", "properties": {"a": rules}})
 
 
 def test_loops_and_missing_types_are_harmless() -> None:
