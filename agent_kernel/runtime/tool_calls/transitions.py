@@ -1,7 +1,5 @@
 """State transitions of calls, each in one transaction with the events that show it."""
 
-from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
@@ -130,14 +128,10 @@ def start(commit: Commit, call: ToolCallView) -> ToolCallView:
     return started
 
 
-@cache
-def _shared_fields(kind: type[LoggedEvent]) -> Sequence[str]:
-    return tuple(kind.model_fields.keys() & ToolCallView.model_fields.keys() - {"conversation_id"})
-
-
 def _show(commit: Commit, kind: type[LoggedEvent], call: ToolCallView, **fields: Any) -> None:
     """Emit an event about a call. It has the call's own values, but for `fields`."""
-    commit.emit(kind(**{name: getattr(call, name) for name in _shared_fields(kind)} | fields))
+    shared = kind.model_fields.keys() & ToolCallView.model_fields.keys() - {"conversation_id"}
+    commit.emit(kind(**{name: getattr(call, name) for name in shared} | fields))
 
 
 def show_queue_position(commit: Commit, call: ToolCallView, cell: int | None) -> None:

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import tree_sitter_bash
@@ -139,15 +138,10 @@ def read_line(line: str) -> ShellLine:
     )
 
 
-@lru_cache(maxsize=1)
-def _bash() -> Language:
-    return Language(tree_sitter_bash.language())
-
-
 def _parse(source: bytes) -> Node | None:
     """The syntax tree; `None` if the time is up."""
     # A new parser each time, because one must not be shared by threads nor reused after it was stopped.
-    parser = Parser(_bash())
+    parser = Parser(Language(tree_sitter_bash.language()))
     deadline = time.thread_time() + _SECONDS
 
     def piece(offset: int, _: object) -> bytes:
