@@ -9,8 +9,8 @@ from orjson import dumps, loads
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.runtime.clients.dispatch import NotAllowed, reply_for
-from agent_kernel.runtime.clients.ui_answers import Answer, Chunk, Piece, answer_id
-from agent_kernel.runtime.clients.ui_messages import History, missing
+from agent_kernel.runtime.clients.ui_answers import Answer, Chunk, answer_id
+from agent_kernel.runtime.clients.ui_messages import History
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel_server.streams import StreamHandler
 
@@ -56,7 +56,7 @@ class Follower:
             if self.is_caught_up():
                 return
 
-    async def events(self) -> AsyncIterator[tuple[dict[str, Any], Answer | None, list[Piece]]]:
+    async def events(self) -> AsyncIterator[tuple[dict[str, Any], Answer | None, list[Chunk]]]:
         """What happens from now on, until the conversation is deleted."""
         async for frame in self._subscription:
             event = loads(frame)
@@ -105,13 +105,13 @@ class ChatStreamHandler(StreamHandler):
 
     async def _follow(self, follower: Follower, target: Target) -> None:
         if target.answer is not None:
-            await self._write_so_far(follower.history, target.answer, target)
+            await self._write(target.answer.start, *target.answer.lacking(target.steps, target.states))
         if not _is_done(follower, target):
-            async for event, answer, pieces in follower.events():
+            async for event, answer, chunks in follower.events():
                 if target.answer is None and answer is not None and answer.prompt_id == target.prompt_id:
                     target.answer = answer
                 if answer is not None and answer is target.answer:
-                    await self._write(*(piece.chunk for piece in pieces))
+                    await self._write(*chunks)
                 if target.answer is None and event["type"] == "complete" and event["run_id"] == target.run_id:
                     await self._write_unbegun(event, target)
                 if _is_done(follower, target):
@@ -120,11 +120,6 @@ class ChatStreamHandler(StreamHandler):
             raise NotAllowed("read")
         if target.answer is not None:
             await self._write_end(target.answer, target)
-
-    async def _write_so_far(self, history: History, answer: Answer, target: Target) -> None:
-        """The beginning of an answer that is in the log, or what the page lacks of it."""
-        lacking = missing(history.pieces(answer)[1:], target.steps, target.states)
-        await self._write(answer.start, *(piece.chunk for piece in (*lacking, *answer.preliminary())))
 
     async def _write_end(self, answer: Answer, target: Target) -> None:
         closing = list(answer.closing())

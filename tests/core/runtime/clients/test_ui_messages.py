@@ -21,7 +21,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.views import DelayView, OutputView, Usage
 from agent_kernel.protocol.vocabulary import CallState, DelayKind, OutcomeStatus
 from agent_kernel.runtime.clients.ui_answers import IMAGE_CHARACTERS, Chunk
-from agent_kernel.runtime.clients.ui_messages import History, missing
+from agent_kernel.runtime.clients.ui_messages import History
 from tests.core.record.record_examples import a_run
 
 READ_BY_BOTH = {
@@ -46,7 +46,7 @@ class Told:
         for event in events:
             self._seq += 1
             told: dict[str, Any] = event.model_copy(update={"seq": self._seq, "run_id": "r"}).model_dump(mode="json")
-            new += [piece.chunk for piece in self.history.take(told, live=live)[1]]
+            new += self.history.take(told, live=live)[1]
         self.chunks += new
         assert {one["type"] for one in new if not one["type"].startswith("data-")} <= READ_BY_BOTH
         return new
@@ -125,8 +125,8 @@ def test_a_wait_for_the_service_is_one_part_until_it_answers_which_a_page_that_w
     told(answers, TokenEvent(message_id="m", content="Four."))
     assert [part["data"]["over"] for part in told.parts if part["type"] == "data-delay"] == [True, True]
     assert told.history.answer is not None
-    lacking = missing(told.history.pieces(told.history.answer), steps=1, states={})
-    assert lacking[-1].chunk == {**over, "id": loads["id"]}
+    lacking = told.history.answer.lacking(steps=1, states={})
+    assert lacking[-1] == {**over, "id": loads["id"]}
 
 
 def test_a_call_that_asks_waits_and_the_outcome_comes_before_the_next_step() -> None:
@@ -138,11 +138,11 @@ def test_a_call_that_asks_waits_and_the_outcome_comes_before_the_next_step() -> 
     told(asked())
     assert (told.call["state"], answer.waits) == ("approval-requested", True)
     assert list(answer.closing())[-1] == {"type": "finish", "finishReason": "tool-calls"}
-    before = len(told.history.pieces(answer))
+    before = len(told.chunks)
     told(decided(True), started())
     assert (told.call["state"], answer.waits) == ("approval-responded", False)
     told(ended(), TokenEvent(message_id="m2", content="Done."))
-    new = types([piece.chunk for piece in told.history.pieces(answer)[before:]])
+    new = types(told.chunks[before:])
     assert new == ["data-decision", "tool-output-available", "finish-step", "start-step", "text-start", "text-delta"]
     assert told.call["approval"] == {"id": "apr_c1", "approved": True}
 
@@ -173,11 +173,24 @@ def test_what_the_page_has_is_not_sent_again() -> None:
     answer = told.history.answer
     assert answer is not None
     states = {"c1": "approval-responded", "c2": "approval-requested"}
-    lacking = [piece.chunk for piece in missing(told.history.pieces(answer)[1:], 1, states)]
+    lacking = answer.lacking(1, states)
     inputs = [one["input"] for one in lacking if one["type"] == "tool-input-available"]
     assert inputs == [{"code": "edited"}]
-    assert types(lacking)[-1] == "tool-output-available"
+    assert types(lacking).count("tool-output-available") == 1
     assert not [one for one in lacking if one["type"] in ("start-step", "tool-input-start", "tool-approval-request")]
+
+
+def test_a_page_that_comes_back_is_not_asked_again_about_a_call_that_is_decided() -> None:
+    told = Told()
+    told(prompt(), proposed(), turn_over(), asked())
+    answer = told.history.answer
+    assert answer is not None
+    assert "tool-approval-request" in types(answer.lacking(0, {}))
+    told(decided(True), started(tool_input='{"code":true}'), printed("one"))
+    lacking = answer.lacking(0, {})
+    assert "tool-approval-request" not in types(lacking)
+    assert [one["input"] for one in lacking if one["type"] == "tool-input-available"] == [{"code": True}]
+    assert (lacking[-1]["preliminary"], types(lacking)[:2]) == (True, ["start-step", "tool-input-start"])
 
 
 def test_an_answer_that_was_taken_back_is_not_in_the_message() -> None:
