@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -144,10 +143,9 @@ def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
 ) -> None:
     """As one does whose port somebody else has taken meanwhile."""
     starts = tmp_path / "starts"
-    code = f"""
+    code = f"""if 1:
         from pathlib import Path
-        with Path({str(starts)!r}).open("a") as starts:
-            starts.write("|")
+        open({str(starts)!r}, "a").write("|")
         if len(Path({str(starts)!r}).read_text()) <= 1:
             raise SystemExit("Address already in use")
         from ipykernel.kernelapp import launch_new_instance
@@ -155,7 +153,7 @@ def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
     """
     spec = tmp_path / "kernels" / "late" / "kernel.json"
     spec.parent.mkdir(parents=True)
-    argv = [sys.executable, "-c", textwrap.dedent(code), "-f", "{connection_file}"]
+    argv = [sys.executable, "-c", code, "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "Late", "language": "python"}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     path = write_notebook(tmp_path / "one.ipynb", "print('it runs')", kernel="late")
@@ -269,27 +267,21 @@ def test_the_report_is_well_formed_whatever_a_notebook_printed(tmp_path: Path) -
     assert failure.text == "Error: <red> & ����]]>"
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("stream", "changes"), [(Terminal(), True), (io.StringIO(), False)], ids=["terminal", "pipe"])
-def test_progress_changes_a_line_in_a_terminal_alone(stream: io.StringIO, changes: bool) -> None:
+def test_progress_changes_a_line_in_a_terminal_alone() -> None:
     ended = result(Path("a.ipynb"), "ValueError: no\n---\nTraceback")
     job = Job(Path("a.ipynb"), Path("a.ipynb"), None, None, {}, None, False)
-    progress = Progress(2, stream)
-    progress.on_start(job)
-    progress.on_cell(job, 1, 2)
-    progress.on_delay(job, "Rate limited, next try in 24 s.", begins=True)
-    progress.on_delay(job, "Rate limited, next try in 23 s.", begins=False)
-    progress.on_end(ended)
-    progress.finish([ended], 1.0)
-    said = stream.getvalue()
-    assert ("\r" in said) is changes
-    assert ("0 of 2 done · a.ipynb 1/2" in said) is changes
-    assert ("\nwaiting a.ipynb: Rate limited, next try in 24 s.\n" in said) is not changes
-    assert ("a.ipynb 1/2 Rate limited, next try in 23 s." in said) is changes
-    assert said.endswith("1 notebook: 1 failed in 1.0 s\n")
-    assert "Cell 1: ValueError: no\n" in said
-    assert "Traceback" not in said
+    for is_terminal in (True, False):
+        stream = io.StringIO()
+        stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # noqa: B023
+        progress = Progress(2, stream)
+        progress.on_start(job)
+        progress.on_cell(job, 1, 2)
+        progress.on_delay(job, "Rate limited, next try in 24 s.", begins=True)
+        progress.on_end(ended)
+        progress.finish([ended], 1.0)
+        said = stream.getvalue()
+        assert ("\r" in said) is ("0 of 2 done · a.ipynb 1/2" in said) is is_terminal
+        assert ("\nwaiting a.ipynb: Rate limited, next try in 24 s.\n" in said) is not is_terminal
+        assert said.endswith("1 notebook: 1 failed in 1.0 s\n")
+        assert "Cell 1: ValueError: no\n" in said
+        assert "Traceback" not in said

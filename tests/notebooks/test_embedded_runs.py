@@ -134,6 +134,16 @@ def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
     assert kernel.value("agent(*turns).run('go').status") == "'complete'"
 
 
+def test_a_first_run_waits_for_no_server_where_nothing_hints_at_a_gateway(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel()
+    kernel.run("import agent_kernel.notebook.hosts.discovery as discovery; discovery.ASK_SECONDS = 3600")
+    kernel.run("%load_ext agent_kernel\nfrom agent_kernel.notebook.kernel.state import kernel_state", allow_stdin=True)
+    kernel.run("host = discovery.host_for(kernel_state(), None)", allow_stdin=True)
+    assert kernel.value("type(host).__name__") == "'EmbeddedHost'"
+
+
 def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(
     start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,28 +87,31 @@ def test_a_prompt_may_begin_with_a_word_that_is_a_command_alone(magic_kernel: Te
     assert int(magic_kernel.value("len(ak.runs())")) == int(before) + 1
 
 
-def test_a_question_in_one_line_goes_to_the_agent_and_not_to_help_on_a_name(magic_kernel: TestKernel) -> None:
-    magic_kernel.run("%agent --model demo what's in 'df'?")
-    assert magic_kernel.value("ak.last_run().prompt") == repr("what's in 'df'?")
+@pytest.mark.parametrize(
+    ("cell", "prompt"),
+    [
+        ("%agent --model demo what's in 'df'?", "what's in 'df'?"),
+        ("%%agent --model demo\n# Title\n\n- `{x}` and $y\n", "# Title\n\n- `{x}` and $y"),
+    ],
+    ids=["no help on a name", "Markdown"],
+)
+def test_a_prompt_comes_as_it_was_written(magic_kernel: TestKernel, cell: str, prompt: str) -> None:
+    magic_kernel.run(cell)
+    assert magic_kernel.value("ak.last_run().prompt") == repr(prompt)
 
 
 def test_a_text_that_has_the_magic_in_it_is_a_text(magic_kernel: TestKernel) -> None:
-    magic_kernel.run('text = """\n%%agent\nHello"""')
-    assert magic_kernel.value("text") == repr("\n%%agent\nHello")
-
-
-def test_a_prompt_keeps_its_markdown(magic_kernel: TestKernel) -> None:
-    magic_kernel.run("%%agent --model demo\n# Title\n\n- `{x}` and $y\n")
-    assert magic_kernel.value("ak.last_run().prompt") == repr("# Title\n\n- `{x}` and $y")
+    assert magic_kernel.value('"""\n%%agent\nHello"""') == repr("\n%%agent\nHello")
 
 
 def test_where_nobody_answers_the_record_and_the_run_say_what_to_look_at(magic_kernel: TestKernel) -> None:
-    kernel = magic_kernel
-    kernel.run("import os; os.environ.update(OPENAI_BASE_URL='http://127.0.0.1:9/v1', AGENT_KERNEL_MODEL='qwen3:8b')")
-    (shown,) = kernel.run("%agent hi").shown()
+    magic_kernel.run(
+        "import os; os.environ.update(OPENAI_BASE_URL='http://127.0.0.1:9/v1', AGENT_KERNEL_MODEL='qwen3:8b')"
+    )
+    (shown,) = magic_kernel.run("%agent hi").shown()
     advice = "Is the server there running? OPENAI_BASE_URL sets the address. `agent-kernel doctor` asks it"
     assert advice in shown
-    assert kernel.run("print(ak.last_run().error.message)").streams().strip() in shown
+    assert magic_kernel.run("print(ak.last_run().error.message)").streams().strip() in shown
 
 
 def test_an_older_ipykernel_is_told_what_to_do(start_kernel: Callable[..., TestKernel]) -> None:

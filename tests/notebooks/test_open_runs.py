@@ -37,13 +37,6 @@ def page(kernel: TestKernel) -> OpenRuns:
     return page
 
 
-def test_status_says_what_is_open_and_what_it_waits_for(page: OpenRuns) -> None:
-    said = page.kernel.run("%agent status").streams()
-    assert said.splitlines()[:2] == ["  Waiting for you (Run Python): Plot it. In blue.", "  Queued: A table."]
-    assert "%agent show brings the cards here." in said
-    assert page.kernel.value("[run.prompt for run in ak.runs()]") == "['Plot it.\\nIn blue.', 'A table.']"
-
-
 def test_show_brings_the_same_cards_into_the_cell_and_the_record_follows(page: OpenRuns) -> None:
     shown = [data for data in page.kernel.run("%agent show").shown(VIEW) if data]
     assert [one["model_id"] for one in shown][:1] == [data["model_id"] for data in page.cell.shown(VIEW)]
@@ -55,9 +48,11 @@ def test_show_brings_the_same_cards_into_the_cell_and_the_record_follows(page: O
     assert page.kernel.value("[run.text for run in ak.runs()]") == "['Done.', 'And done.']"
 
 
-def test_stop_ends_all_that_is_open(page: OpenRuns) -> None:
-    said = page.kernel.run("%agent stop").streams()
-    assert said == "Stopped: Plot it. In blue.\nStopped: A table.\n"
+def test_status_says_what_is_open_and_stop_ends_all(page: OpenRuns) -> None:
+    said = page.kernel.run("%agent status").streams()
+    assert said.splitlines()[:2] == ["  Waiting for you (Run Python): Plot it. In blue.", "  Queued: A table."]
+    assert "%agent show brings the cards here." in said
+    assert page.kernel.run("%agent stop").streams() == "Stopped: Plot it. In blue.\nStopped: A table.\n"
     assert page.kernel.value("[run.wait(20).status for run in ak.runs()]") == "['cancelled', 'cancelled']"
     history = page.kernel.run("%agent history").streams()
     assert history == "  cancelled: Plot it. In blue.\n  cancelled: A table.\n"

@@ -29,13 +29,17 @@ def test_the_kernels_variables_are_theirs_alone():
 """
 
 
+def execute(notebook: nbformat.NotebookNode, project: Path, **environ: str) -> None:
+    client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}})
+    client.execute(env={**os.environ, **environ})
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the notebook as it was saved, twice, and a test that is no notebook."""
     project = tmp_path_factory.mktemp("finished")
     notebook = nbformat.read(write_project(project), as_version=4)
-    client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}})
-    client.execute(env={**os.environ, "AGENT_KERNEL_REPLAY": "strict", "AGENT_KERNEL_APPROVE": "recorded"})
+    execute(notebook, project, AGENT_KERNEL_REPLAY="strict", AGENT_KERNEL_APPROVE="recorded")
     for name in ("first.ipynb", "second.ipynb"):
         nbformat.write(notebook, project / name)
     (project / "conftest.py").write_text(SHUFFLED)
@@ -89,22 +93,16 @@ def test_a_project_without_notebooks_imports_next_to_nothing_and_needs_no_nbval(
     assert ran.returncode == 0, ran.stdout
 
 
-SUM = "Add the numbers up."
-
-
 @pytest.fixture(scope="module")
 def version_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A notebook that was recorded, and then saved as it plays."""
     project = tmp_path_factory.mktemp("version2")
-    cells = ["%load_ext agent_kernel", NUMBERS, f"%%agent --model replay:sum.jsonl\n{SUM}"]
+    cells = ["%load_ext agent_kernel", NUMBERS, "%%agent --model replay:sum.jsonl\nAdd the numbers up."]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     turns = [call("run_python", code="print(sum(numbers))"), say("They add up to 15.")]
     with FakeOpenAI(turns) as model:
-        for environ in ({"AGENT_KERNEL_REPLAY": "record", **model.environment()}, {"AGENT_KERNEL_REPLAY": "strict"}):
-            client = nbclient.NotebookClient(
-                notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}}
-            )
-            client.execute(env={**os.environ, "AGENT_KERNEL_APPROVE": "all", **environ})
+        execute(notebook, project, AGENT_KERNEL_REPLAY="record", AGENT_KERNEL_APPROVE="all", **model.environment())
+        execute(notebook, project, AGENT_KERNEL_REPLAY="strict", AGENT_KERNEL_APPROVE="all")
     nbformat.write(notebook, project / "sum.ipynb")
     return project
 

@@ -26,7 +26,7 @@ def replaced(served: TestKernel, cell: str) -> list[dict[str, Any]]:
     return wait_until(look, "the record")
 
 
-def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None:
+def test_a_cell_returns_at_once_and_declares_its_run_and_the_server_is_asked_to_cancel_it(served: TestKernel) -> None:
     cell = served.run("%%agent --model m1 --policy plan\nLook at `df`.")
     (shown,) = (content for kind, content in cell.outputs if kind == "display_data")
     assert "application/vnd.jupyter.widget-view+json" in shown["data"]
@@ -36,6 +36,8 @@ def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None
     assert "run_python" in [tool["name"] for tool in declared["tools"]]
     assert shown["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] == declared["widget_model_id"]
     assert served.value("ak.last_run().status") == "'running'"
+    served.run("ak.last_run().cancel()")
+    assert served.event("cancel")["run_id"] == declared["run_id"]
 
 
 def test_a_run_that_can_not_be_declared_says_why_and_is_not_announced(served: TestKernel) -> None:
@@ -82,12 +84,6 @@ def test_a_prompt_whose_cards_can_not_be_opened_says_why_and_runs_nothing(served
     served.run("del sys.modules['agent_kernel_widgets']; kept and sys.modules.update(agent_kernel_widgets=kept)")
     assert cell.reply["ename"] in ("ImportError", "ModuleNotFoundError")
     assert served.events == []
-
-
-def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:
-    served.run("%agent go")
-    served.run("ak.last_run().cancel()")
-    assert served.event("cancel")["run_id"] == served.event("announce")["run_id"]
 
 
 def test_a_run_that_the_server_does_not_receive_ends_in_an_error(served: TestKernel) -> None:
