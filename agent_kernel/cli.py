@@ -309,7 +309,8 @@ def check_audit(log: Path) -> int:
     if note is not None and not log.is_file():
         head = note.head
         raise _CommandError(
-            f"The audit trail is lost: {head.number} entries up to {head.hash}. There is no log at {log}."
+            f"The audit trail is lost: {head.number} entries up to {head.hash}. There is no log at {log}. "
+            f"Put it back there from a copy; to begin a new trail, remove {head_path(log)}."
         )
     with _reading(log) as connection:
         connection.execute("BEGIN")  # one view of the file, even if a server writes to it

@@ -5,8 +5,8 @@ from typing import Any
 from agent_kernel.protocol.vocabulary import BudgetOf, Limit
 
 SET_WHERE_IT_STARTS = (
-    "where Jupyter is started, then stop the Jupyter server and start it again: restarting the kernel is not enough. "
-    "(Where no server runs the agent, set it in `os.environ` in a cell; nothing is restarted then.)"
+    "where Jupyter is started; then stop the Jupyter server and start it again: restarting the kernel is not enough. "
+    "Where no server runs the agent, set it in `os.environ` in a cell; nothing is restarted then."
 )
 """How a new value of an environment variable is taken, after `Set NAME`."""
 SERVER_AGAIN = "the Jupyter server (where no server runs the agent: the kernel)"

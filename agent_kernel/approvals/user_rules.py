@@ -49,11 +49,16 @@ class UserRules:
 
     def add(self, rule: UserRule) -> None:
         if len(rule.text) > MOST_CHARACTERS:
-            raise ConfigurationError(f"A rule of more than {MOST_CHARACTERS} characters is not kept for all notebooks.")
+            raise ConfigurationError(
+                f"A rule of more than {MOST_CHARACTERS} characters is not kept for all notebooks. Choose a shorter one."
+            )
         with self._opened() as sql:
             (count,) = sql.execute("SELECT count(*) FROM rules").fetchone()
             if count >= MOST_RULES:
-                raise ConfigurationError(f"There are {count} rules for all notebooks; remove some of them first.")
+                raise ConfigurationError(
+                    f"There are {count} rules for all notebooks; remove some of them first: "
+                    "`agent-kernel rules` lists them, `agent-kernel rules remove ID` removes one."
+                )
             sql.execute("INSERT INTO rules VALUES (?, ?, ?, ?)", (rule.rule_id, rule.text, rule.made_at, rule.made_by))
 
     def remove(self, rule_id: str) -> bool:
@@ -72,7 +77,10 @@ class UserRules:
                 sql.execute(_SCHEMA)
                 yield sql
         except (OSError, sqlite3.Error) as error:
-            raise ConfigurationError(f"The rules for all notebooks in {self.path} can't be used: {error}.") from error
+            raise ConfigurationError(
+                f"The rules for all notebooks in {self.path} can't be used: {error}. Nothing was done with them. Make "
+                "the file readable and writable for yourself, or move it away: a new one has no rules."
+            ) from error
 
     def _make(self) -> None:
         """Create the file with mode 0600. Raises `ConfigurationError` for a file that others own or may write."""
@@ -84,7 +92,10 @@ class UserRules:
             os.close(descriptor)
         others = os.name == "posix" and (found.st_uid != os.geteuid() or found.st_mode & 0o022)
         if not stat.S_ISREG(found.st_mode) or others:
-            raise ConfigurationError(f"{self.path} is not a file that its owner alone may write. Run: chmod 600 on it.")
+            raise ConfigurationError(
+                f"{self.path} is not a file that its owner alone may write, so its rules are not used. Run: "
+                f"chmod 600 {self.path} (or move it away, if it is another person's: a new one has no rules)."
+            )
 
 
 def _is_text(value: object) -> bool:

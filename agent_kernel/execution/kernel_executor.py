@@ -294,11 +294,11 @@ class KernelExecutor:
             async with asyncio.timeout(ENVIRONMENT_SECONDS):
                 await link.ensure_installed()
         except (TimeoutError, RequestFailed):
-            raise ToolFailed("The kernel does not answer yet. Nothing was put back.") from None
+            raise ToolFailed("The kernel does not answer yet. Nothing was put back: try again later.") from None
         try:
             refusal = (await link.request(UndoCall(approval_id=approval_id, redo=redo))).value
         except RequestFailed as error:
-            raise ToolFailed(f"The kernel could not do it: {error}") from error
+            raise ToolFailed(f"The kernel failed: {error} Look whether it was put back before you go on.") from error
         if refusal is not None:
             raise ToolFailed(refusal)
 

@@ -193,7 +193,10 @@ class KernelLink:
             await asyncio.gather(install, return_exceptions=True)
         if content.get("status") == "error":
             reason = _one_line(str(content.get("evalue", "no reason given")))
-            raise RequestRefused(f"Agent Kernel can't be imported in this kernel: {reason}")
+            raise RequestRefused(
+                f"Agent Kernel can't be imported in this kernel: {reason.rstrip('.')}. Nothing ran. Install it in the "
+                "kernel's environment (`agent-kernel doctor` there says what is missing), and restart the kernel."
+            )
         if content.get("status") == "ok":
             self.installed.set()
 

@@ -35,7 +35,7 @@ After = Callable[[], None]
 Listener = Callable[[list[Frame]], None]
 AuditListener = Callable[[list[AuditedEntry]], None]
 MeasureListener = Callable[[list[Measure]], None]
-CLOSED = "Agent Kernel stops: its log is closed."
+CLOSED = "Agent Kernel is stopping, and its log is closed. Nothing was done: ask again once it has been started again."
 MOST_TOGETHER = 64
 """Units in one commit, at most: the first of them waits for the last."""
 

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import SET_WHERE_IT_STARTS, ConfigurationError
 from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, Capabilities, Provider
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, ApiName
 
@@ -137,7 +137,10 @@ class Endpoint:
         if key and self.provider is not None:
             _check_owner(key, self.provider, setting)
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise ConfigurationError(f"{setting} holds characters that no API key has. Set it again.")
+            raise ConfigurationError(
+                f"{setting} holds characters that no API key has, such as a space within it; it was not sent. "
+                f"Set it again {SET_WHERE_IT_STARTS}"
+            )
         return key or None
 
     @property

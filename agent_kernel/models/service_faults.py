@@ -317,7 +317,7 @@ def _refused(fault: Fault, asked: Asked, detail: str) -> str:
     match status:
         case 401 | 403 if fault.structured or not asked.proxy:
             head = f"{asked.endpoint.where} refused the API key ({status})"
-            advice = f" Set {asked.endpoint.named_key_setting} to a key that may use {asked.model} "
+            advice = f" Set {asked.endpoint.named_key_setting} to a key that may use {asked.model}, "
             advice += SET_WHERE_IT_STARTS
         case 429:
             head, advice = f"{asked.endpoint.where} has no quota left for this key (429)", ""

@@ -22,6 +22,28 @@ CallState = Literal[
 ]
 """The states of a tool call. `agent_kernel.log.tool_calls` owns the transitions between them."""
 
+STATE_WORDS: dict[CallState, str] = {
+    "proposed": "Preparing",
+    "invalid": "Not valid",
+    "awaiting_approval": "Waiting for you",
+    "approved": "Approved, next in line",
+    "executing": "Running",
+    "success": "Done",
+    "error": "Failed",
+    "denied": "Denied",
+    "cancelled": "Cancelled",
+    "superseded": "Replaced",
+    "expired": "Expired",
+    "unknown": "Outcome unknown",
+}
+"""The states as a person reads them."""
+
+
+def standing(state: CallState) -> str:
+    """How a call stands, as a sentence that follows what can't be done with it."""
+    return f"The call's state: {STATE_WORDS[state].lower()}."
+
+
 OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
 """How a call ended, as clients and the model are told; finer states are reported as one of these."""
 

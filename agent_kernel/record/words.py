@@ -13,6 +13,7 @@ from agent_kernel.protocol.vocabulary import (
     CUT_OFF,
     OWN_MODEL_FAILED,
     RECORDING_CHANGED,
+    STATE_WORDS,
     CallState,
     DecidedBy,
     DelayKind,
@@ -23,20 +24,7 @@ from agent_kernel.protocol.vocabulary import (
 )
 from agent_kernel.tools.review.hidden import reveal
 
-STATES: dict[CallState, str] = {
-    "proposed": "Preparing",
-    "invalid": "Not valid",
-    "awaiting_approval": "Waiting for you",
-    "approved": "Approved, next in line",
-    "executing": "Running",
-    "success": "Done",
-    "error": "Failed",
-    "denied": "Denied",
-    "cancelled": "Cancelled",
-    "superseded": "Replaced",
-    "expired": "Expired",
-    "unknown": "Outcome unknown",
-}
+STATES = STATE_WORDS
 COUNTED: tuple[CallState, ...] = (
     "success",
     "denied",

@@ -24,7 +24,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import BudgetLimits, DecidedBy, PolicyMode, UnknownAnswer
+from agent_kernel.protocol.vocabulary import BudgetLimits, DecidedBy, PolicyMode, UnknownAnswer, standing
 from agent_kernel.runtime.clients.feed import Feed, Subscription
 from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
@@ -381,7 +381,7 @@ class Conversation:
         if outside:
             call = pauses.outside_walls(call)
         if call.state in tool_calls.UNFINISHED:
-            raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
+            raise IllegalTransition(f"The call has not ended yet. {standing(call.state)} Nothing was changed.")
         active = await self._queue.begun_run()
         asked = call.state == "unknown" and call.unknown_answer is None
         if asked and active is not None and active.run_id == call.run_id:
@@ -425,7 +425,7 @@ class Conversation:
         active = await self._run_of(tool_call_id, at_hand)
         if not active.calls.answers.resolve(tool_call_id, Outcome("error" if failed else "success", output)):
             call = await self._read_call(tool_call_id)
-            raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
+            raise AlreadyDecided(f"This call waits for no answer. {standing(call.state)}", call.model_dump())
 
     async def kernel_interrupted(self, run_id: str | None, stop: Stop) -> None:
         """The kernel was interrupted: stop this run if it is one of this conversation, or all runs without an id."""
@@ -477,7 +477,7 @@ class Conversation:
         call = await self._read_call(tool_call_id)
         if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
-            raise AlreadyDecided(f"This call is {call.state}; its run is over.", call.model_dump())
+            raise AlreadyDecided(f"The run of this call is over. {standing(call.state)}", call.model_dump())
         return active
 
     async def refuse_elsewhere(self) -> None:

@@ -67,7 +67,9 @@ class OwnConnection(_InThisProcess):
             client = AsyncKernelClient(connection_file=get_connection_file())
             client.load_connection_file()
         except (OSError, RuntimeError) as error:
-            raise AgentKernelError(f"This kernel can't reach itself: {error}") from error
+            raise AgentKernelError(
+                f"This kernel can't reach itself: {error}. Nothing ran. Restart the kernel, and run the cell again."
+            ) from error
         client.start_channels(stdin=False, hb=False)
         self._client = client
         for channel in (client.shell_channel, client.control_channel):

@@ -110,12 +110,18 @@ _CODES: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
 """The first row that fits counts."""
 
 
+_BROKE = (
+    "This failed, and how far it came is not known: reload the page to see how things stand. The reason is in the "
+    "output of the Jupyter server, or of the kernel where no server runs the agent."
+)
+
+
 def reply_for(error: Exception) -> ErrorReply:
     """The reply to a client for an error. One that was not foreseen keeps its details in the log of the process."""
     for kind, code, status in _CODES:
         if isinstance(error, kind):
             return ErrorReply(code, status, str(error), *_particulars(error))
-    return ErrorReply("INTERNAL_ERROR", 500, "This command failed; the log of the server, or of the kernel, says why.")
+    return ErrorReply("INTERNAL_ERROR", 500, _BROKE)
 
 
 def _particulars(error: Exception) -> tuple[str | None, dict[str, Any]]:

@@ -57,8 +57,8 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 logger = logging.getLogger(__name__)
 BROKEN = (
-    "The run was stopped by an unexpected error. Its traceback is in the output of the Jupyter server, or of the "
-    "kernel where no server runs the agent. Ask again."
+    "The run was stopped by an unexpected error; what its calls have done stays. The traceback is in the output of the "
+    "Jupyter server, or of the kernel where no server runs the agent. Ask again."
 )
 RUN_AGAIN = (
     "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "

@@ -12,7 +12,7 @@ from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import audit, tool_calls
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause, standing
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run_calls import Interruption
@@ -143,7 +143,7 @@ def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str],
 
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:
     if call.state in ("executing", *_FINAL):
-        raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to cancel.")
+        raise IllegalTransition(f"There is nothing to cancel. {standing(call.state)}")
     return transitions.settle(commit, call.tool_call_id, target, _result_text(target, reason), reason=reason)
 
 

@@ -12,7 +12,7 @@ from agent_kernel.log.runs import ConversationRow, read_spec
 from agent_kernel.protocol.events import ToolUndoneEvent
 from agent_kernel.protocol.lists import ChangeView, UndoneView
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.protocol.vocabulary import ChangeState, DecidedBy
+from agent_kernel.protocol.vocabulary import ChangeState, DecidedBy, standing
 from agent_kernel.runtime.runs.lifecycle import with_limits
 from agent_kernel.runtime.runs.recovery import UNREADABLE
 from agent_kernel.runtime.runs.specs import restored
@@ -52,7 +52,7 @@ class Undo:
         denies a redo, and where the file or cell was changed since."""
         call = self.call
         if call.state != "success" and call.undo is None:
-            raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
+            raise IllegalTransition(f"There is nothing to undo. {standing(call.state)}")
         if call.undone != self.redo:
             said = "This change was not undone." if self.redo else "This change was undone already."
             raise UndoRefused(said, call.tool_call_id)

@@ -15,7 +15,7 @@ from agent_kernel.models.prices import is_priced, may_cost
 from agent_kernel.protocol.events import ErrorEvent, ToolAnsweredEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
 from agent_kernel.protocol.views import BudgetRaise, ConversationBudget, PauseView, RunView, ToolCallView, Usage
-from agent_kernel.protocol.vocabulary import BudgetLimits, BudgetOf, UnknownAnswer
+from agent_kernel.protocol.vocabulary import BudgetLimits, BudgetOf, UnknownAnswer, standing
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.spending import check, raised, together, unpriced, with_raised
@@ -233,7 +233,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
     Raises `AlreadyDecided`, and `IllegalTransition` for any other call.
     """
     if call.state != "unknown":
-        raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: its outcome is not in question.")
+        raise IllegalTransition(f"The outcome of this call is known. {standing(call.state)}")
 
     def work(commit: Commit) -> message_rows.KeptMessage | None:
         if not tool_calls.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):

@@ -23,8 +23,8 @@ REFUSALS = {
     "a wrong key": (
         failure(401, "Incorrect API key"),
         [
-            "refused the API key (401): Incorrect API key. Set GROQ_API_KEY to a key that may use fake where",
-            "then stop the Jupyter server and start it again: restarting the kernel is not enough.",
+            "refused the API key (401): Incorrect API key. Set GROQ_API_KEY to a key that may use fake, where",
+            "; then stop the Jupyter server and start it again: restarting the kernel is not enough.",
         ],
     ),
     "a key without rights": (failure(403, "No"), ["refused the API key (403): No. Set GROQ_API_KEY to a key"]),

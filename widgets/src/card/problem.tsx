@@ -19,7 +19,7 @@ const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONFLICT: "Your click changed nothing.",
   LLM_ERROR: "Nothing is lost.",
   BUDGET_EXCEEDED: "Nothing is lost.",
-  INTERNAL_ERROR: "The run is stopped; the log has the details.",
+  KERNEL_DIED: "Its variables are gone: run the cells that make them again.",
 };
 
 /** The subject of a conflict: a call that still waits, one that was decided, or an undo. */

@@ -135,7 +135,7 @@ async def test_a_question_to_the_user_waits_for_the_page(stages: Stages) -> None
     await stage.until(lambda: stage.of(ToolStartEvent))
     await stage.conversation.tool_result("q", "The first")
     await stage.until(lambda: stage.of(ToolCompleteEvent))
-    with pytest.raises(AlreadyDecided):
+    with pytest.raises(AlreadyDecided, match=r"^This call waits for no answer\. The call's state: done\.$"):
         await stage.conversation.tool_result("q", "The second")
     assert states(await handle.wait()) == {"q": "success"}
     assert stage.told() == ["The first"]

@@ -59,7 +59,7 @@ async def test_what_a_call_wrote_is_undone_and_the_model_learns_of_it_before_it_
     assert (stage.of(ToolCompleteEvent)[0].undo, await shown(stage)) == (WRITTEN, (WRITTEN, False))
     await stage.conversation.undo_call("a", decided_by="ana")
     assert (stage.executor.undone, await shown(stage)) == (["a"], (WRITTEN, True))
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransition, match=r"^There is nothing to undo\. The call's state: waiting for you\.$"):
         await stage.conversation.undo_call("b")
     await stage.conversation.cancel_call("b")
     await handle.wait()
