@@ -59,39 +59,30 @@ def test_each_link_between_documents_leads_somewhere() -> None:
     assert broken == []
 
 
-def test_each_file_and_folder_that_a_document_names_exists() -> None:
+def named(pattern: str) -> list[tuple[Path, str]]:
+    """What stands in documents, each with its page."""
+    return [(page, name) for page in pages() for name in re.findall(pattern, page.read_text(encoding="utf-8"))]
+
+
+def test_each_file_folder_and_room_that_a_document_names_exists() -> None:
+    """A room is named below a package, such as `runtime/turns` or `protocol/vocabulary.CallState`."""
     tops = "agent_kernel|benchmarks|docs|extension|notebooks|tests|widgets"
-    named = re.compile(rf"`((?:{tops})/[\w./*-]*)`")
-    broken = [
-        f"{page.relative_to(ROOT)}: {name}"
-        for page in pages()
-        for name in named.findall(page.read_text(encoding="utf-8"))
-        if not (list(ROOT.glob(name.rstrip("/"))) or name.startswith(BUILT))
-    ]
-    assert broken == []
-
-
-def test_each_room_that_a_document_names_exists() -> None:
-    """Named below a package, such as `runtime/turns` or `protocol/vocabulary.CallState`."""
-    room = re.compile(r"`([a-z_]+(?:/[a-z_]+)+)/?(?:\.[A-Z]\w*)?`")
+    files = named(rf"`((?:{tops})/[\w./*-]*)`")
+    broken = [(page, name) for page, name in files if not list(ROOT.glob(name.rstrip("/")))]
     tracked = [path.relative_to(ROOT).with_suffix("") for path in tracked_files()]
     places = {f"/{place.as_posix()}" for path in tracked for place in (path, *path.parents)}
-    broken = [
-        f"{page.relative_to(ROOT)}: {name}"
-        for page in pages()
-        for name in room.findall(page.read_text(encoding="utf-8"))
-        if not (name.startswith(BUILT) or any(place.endswith(f"/{name}") for place in places))
-    ]
-    assert broken == []
+    rooms = named(r"`([a-z_]+(?:/[a-z_]+)+)/?(?:\.[A-Z]\w*)?`")
+    broken += [(page, name) for page, name in rooms if not any(place.endswith(f"/{name}") for place in places)]
+    assert [f"{page.relative_to(ROOT)}: {name}" for page, name in broken if not name.startswith(BUILT)] == []
 
 
 def test_each_module_that_a_document_or_a_docstring_names_exists() -> None:
-    named = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)")
+    dotted = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)")
     sources = [path for package in PACKAGES.values() for path in sorted(package.rglob("*.py"))]
     broken = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in (*pages(), *sources)
-        for name in named.findall(path.read_text(encoding="utf-8"))
+        for name in dotted.findall(path.read_text(encoding="utf-8"))
         if not is_there(name)
     ]
     assert broken == []
@@ -138,12 +129,11 @@ def test_the_page_on_the_notebook_names_every_key_of_a_card() -> None:
     assert [key for key in keys if f"**{key.replace('Control', 'Ctrl')}**" not in said] == []
 
 
-@pytest.mark.parametrize("side", ["event", "command"])
-def test_the_protocol_page_names_every_event_and_command_with_its_fields(side: str) -> None:
+def test_the_protocol_page_names_every_event_and_command_with_its_fields() -> None:
     """A field is named anywhere on the page; the envelope and the tag are explained once."""
     page = PROTOCOL_PAGE.read_text(encoding="utf-8")
-    missing = [name for name in _names(side) if not re.search(rf"[`\"]{re.escape(name)}\??[`\"]", page)]
-    assert missing == []
+    names = _names("event") | _names("command")
+    assert [name for name in names if not re.search(rf"[`\"]{re.escape(name)}\??[`\"]", page)] == []
 
 
 def _names(side: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Small files, small functions, few hooks into other packages, typed packages, nothing built in git."""
+"""Small files, small functions, few hooks into other packages, nothing built in git."""
 
 import ast
 import re
@@ -36,9 +36,10 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or 0) - function.lineno + 1 - docstring
 
 
-def test_a_module_fits_in_the_head() -> None:
+def test_a_module_fits_in_the_head_and_is_no_junk_drawer() -> None:
     long = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
     assert {path: lines for path, lines in long.items() if lines > MODULE_LINES} == {}
+    assert [path for path in long if Path(path).name in JUNK_DRAWERS] == []
 
 
 def test_a_function_fits_on_a_screen() -> None:
@@ -49,10 +50,6 @@ def test_a_function_fits_on_a_screen() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > FUNCTION_LINES
     }
     assert long == {}
-
-
-def test_no_module_is_a_junk_drawer() -> None:
-    assert [str(path.relative_to(ROOT)) for path in sources() if path.name in JUNK_DRAWERS] == []
 
 
 def test_each_rule_that_is_switched_off_has_its_reason() -> None:
@@ -71,16 +68,8 @@ def test_what_other_packages_keep_to_themselves_is_used_in_few_modules_each_with
     assert len(listed) <= MOST_HOOKS
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
-def test_a_package_tells_type_checkers_that_it_is_typed(package: Path) -> None:
-    assert (package / "py.typed").is_file()
-
-
-def test_nothing_that_is_built_or_written_by_a_run_is_in_git() -> None:
+def test_nothing_that_is_built_or_large_is_in_git() -> None:
     built = ("widgets/agent_kernel_widgets/static/", "dist/", "build/", "test-results/", "widgets/node_modules/")
     endings = (".pyc", ".sqlite", ".sqlite-wal", ".tsbuildinfo", ".log")
     assert [path for path in tracked() if path.startswith(built) or path.endswith(endings)] == []
-
-
-def test_no_tracked_file_is_large() -> None:
     assert [path for path in tracked() if (ROOT / path).is_file() and (ROOT / path).stat().st_size > 1_000_000] == []

@@ -16,37 +16,16 @@ SERVER = ROOT / "extension" / "agent_kernel_server"
 WIDGETS = ROOT / "widgets" / "agent_kernel_widgets"
 
 JUPYTER = {
-    "IPython",
-    "anywidget",
-    "ipykernel",
-    "ipywidgets",
-    "jupyter_client",
-    "jupyter_core",
-    "jupyter_events",
-    "jupyter_server",
-    "jupyterlab",
-    "nbclient",
-    "nbformat",
-    "tornado",
-    "traitlets",
-    "zmq",
+    *("IPython", "anywidget", "ipykernel", "ipywidgets", "jupyter_client", "jupyter_core", "jupyter_events"),
+    *("jupyter_server", "jupyterlab", "nbclient", "nbformat", "tornado", "traitlets", "zmq"),
 }
 PACKAGES = {"agent_kernel": CORE, "agent_kernel_server": SERVER, "agent_kernel_widgets": WIDGETS}
 OURS = set(PACKAGES)
 ENTRY_POINTS = {CORE / name for name in ("__init__.py", "cli.py", "doctor.py", "terminal/connection.py")}
 """They reach outward by design, and only when called."""
 HEAVY = {
-    "PIL",
-    "aiohttp",
-    "anthropic",
-    "genai_prices",
-    "httpx",
-    "httpx2",
-    "langchain_core",
-    "langgraph",
-    "mcp",
-    "mcp_types",
-    "openai",
+    *("PIL", "aiohttp", "anthropic", "genai_prices", "httpx", "httpx2"),
+    *("langchain_core", "langgraph", "mcp", "mcp_types", "openai"),
 }
 
 FLOORS: dict[str, list[tuple[str, ...]]] = {
@@ -178,9 +157,12 @@ def test_the_core_imports_neither_of_its_hosts_nor_the_client() -> None:
     assert offenders(core_modules(), outward, eager_only=True) == []
 
 
+def others_than_the_protocol() -> set[str]:
+    return {f"agent_kernel.{path.stem}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
+
+
 def test_the_protocol_imports_nothing_of_the_rest() -> None:
-    inward = {f"agent_kernel.{path.name}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
-    assert offenders(modules(CORE / "protocol"), inward | OURS - {"agent_kernel"}) == []
+    assert offenders(modules(CORE / "protocol"), others_than_the_protocol() | OURS - {"agent_kernel"}) == []
 
 
 def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> None:
@@ -208,8 +190,7 @@ def test_the_executor_does_not_reach_the_server() -> None:
 
 
 def test_the_client_knows_the_protocol_and_nothing_else() -> None:
-    others = {f"agent_kernel.{path.stem}" for path in CORE.iterdir()} - {"agent_kernel.protocol"}
-    assert offenders(modules(WIDGETS), others | {"agent_kernel_server"}) == []
+    assert offenders(modules(WIDGETS), others_than_the_protocol() | {"agent_kernel_server"}) == []
 
 
 @pytest.mark.parametrize("package", FLOORS)

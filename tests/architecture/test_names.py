@@ -2,21 +2,9 @@
 
 import agent_kernel
 
-PUBLIC = {
-    "Agent",
-    "Budget",
-    "Policy",
-    "Run",
-    "Tool",
-    "last_run",
-    "load_ipython_extension",
-    "tool",
-}
+PUBLIC = {"Agent", "Budget", "Policy", "Run", "Tool", "last_run", "load_ipython_extension", "tool"}
 
 
-def test_what_a_notebook_may_use_is_exported_by_name() -> None:
+def test_what_a_notebook_may_use_is_exported_by_name_and_is_there() -> None:
     assert set(agent_kernel.__all__) >= PUBLIC
-
-
-def test_every_exported_name_is_there() -> None:
     assert [name for name in agent_kernel.__all__ if not hasattr(agent_kernel, name)] == []

@@ -10,11 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.types import (
-    CallToolResult,
-    Implementation,
-    TextContent,
-)
+from mcp.types import CallToolResult, Implementation, TextContent
 
 from tests.server.client import Api
 from tests.server.serving import Server
@@ -22,15 +18,10 @@ from tests.server.serving import Server
 
 @asynccontextmanager
 async def connected(
-    server: Server,
-    name: str = "Claude Code",
-    *,
-    mode: Any = "auto",
-    headers: dict[str, str] | None = None,
-    **options: Any,
+    server: Server, name: str = "Claude Code", headers: dict[str, str] | None = None, **options: Any
 ) -> AsyncIterator[Client]:
     url = server.url("http", ("agent-kernel",), None).rstrip("?")
-    async with connected_to(url, headers or server.headers, name, mode=mode, **options) as client:
+    async with connected_to(url, headers or server.headers, name, **options) as client:
         yield client
 
 
@@ -61,7 +52,7 @@ def handle_in(result: CallToolResult) -> str:
 
 
 async def decided(api: Api, client: Client, name: str, arguments: dict[str, Any], **decision: Any) -> CallToolResult:
-    """The result of a call, about which a person has decided."""
+    """The result of a call, which a person has approved or decided on otherwise."""
     asked = asyncio.create_task(client.call_tool(name, arguments))
     await api.decide(**decision)
     return await asked

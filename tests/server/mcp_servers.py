@@ -45,10 +45,15 @@ async def ready(api: Api) -> dict[str, Any]:
     """The servers once all are ready, and their tools by name."""
 
     async def found() -> Any:
-        _, listed = await api("GET", "mcp-servers")
+        listed = await api.get("mcp-servers")
         return all(server["state"] == "ready" for server in listed["servers"]) and listed
 
     return {tool["name"]: tool for tool in (await look_until(found))["tools"]}
+
+
+async def states(api: Api) -> dict[str, str]:
+    """How the servers are, by name."""
+    return {one["name"]: one["state"] for one in (await api.get("mcp-servers"))["servers"]}
 
 
 async def approved(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
@@ -71,7 +76,7 @@ async def until_unknown(api: Api, conversation_id: str) -> dict[str, Any]:
     """The first call, whose outcome becomes unknown; then the run goes on."""
 
     async def found() -> Any:
-        [one] = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+        [one] = (await api.get("conversations", conversation_id))["tool_calls"]
         return one["state"] == "unknown" and one
 
     one = await look_until(found)

@@ -23,20 +23,20 @@ from agent_kernel_server.mcp_tools import tool_server as mcp_server
 from tests.ports import free_port
 from tests.server.client import Api, Kernel
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
-from tests.server.mcp_servers import PEER, approved, ready, run_calls, running, until_unknown
+from tests.server.mcp_servers import PEER, approved, ready, run_calls, running, states, until_unknown
 from tests.server.serving import Server
 from tests.waiting import look_until, until
 
 
 async def test_the_list_of_tools_has_them_with_their_servers_state(api: Api) -> None:
     await ready(api)
-    _, tools = await api("GET", "tools")
+    tools = await api.get("tools")
     by_name = {tool["name"]: tool for tool in tools}
     assert by_name["modern__add"]["server_state"] == "ready"
     assert by_name["modern__add"]["approval"] == by_name["modern__look"]["approval"] == "ask"  # a hint allows nothing
     assert by_name["run_python"].get("server") is None
-    _, listed = await api("GET", "mcp-servers")
-    assert all(one["tokens"] > 0 for one in listed["servers"])  # of each request, as the model is told of its tools
+    listed = (await api.get("mcp-servers"))["servers"]
+    assert all(one["tokens"] > 0 for one in listed)  # of each request, as the model is told of its tools
 
 
 async def test_a_server_that_never_answers_holds_a_run_up_once_is_said_and_tried_again(
@@ -52,7 +52,7 @@ async def test_a_server_that_never_answers_holds_a_run_up_once_is_said_and_tried
     assert (await api.ended(conversation_id))["runs"][-1]["status"] == "complete"
 
     async def said() -> Any:
-        _, found = await api("GET", "mcp-servers")
+        found = await api.get("mcp-servers")
         return "did not answer within 1 s" in {one["name"]: one for one in found["servers"]}["silent"]["error"]
 
     await look_until(said)
@@ -95,11 +95,7 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     await api.start_run(conversation_id)
     await api.ended(conversation_id)
     assert (await api.next_approval())["tool_name"] == "start_mcp_servers"
-    _, tools = await api("GET", "tools")
-    assert not [tool for tool in tools if tool["name"].startswith("ours__")]
-    _, rules = await api("GET", "rules")
-    for rule in rules:
-        await api("DELETE", "rules", rule["rule_id"])
+    assert not [tool for tool in await api.get("tools") if tool["name"].startswith("ours__")]
 
 
 @pytest.mark.kernel
@@ -141,11 +137,11 @@ async def test_a_mistake_in_the_file_is_told_and_the_others_work(
     await ready(api)
     file = Path(server.app.config_dir) / "mcp.json"
     file.write_text(content)
-    _, found = await api("GET", "mcp-servers")
+    found = await api.get("mcp-servers")
     assert said in " ".join(found["faults"])
     assert [one["state"] for one in found["servers"]] == ["ready", "ready"]
     file.unlink()
-    assert (await api("GET", "mcp-servers"))[1]["faults"] == []
+    assert (await api.get("mcp-servers"))["faults"] == []
 
 
 async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
@@ -164,8 +160,7 @@ async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
         await until_unknown(api, (await approved(api, model, call("web__add", a=2, b=3)))["conversation_id"])
 
         async def down() -> bool:
-            _, found = await api("GET", "mcp-servers")
-            return {one["name"]: one["state"] for one in found["servers"]}["web"] != "ready"
+            return (await states(api))["web"] != "ready"
 
         await look_until(down)
 
@@ -191,7 +186,7 @@ class TestBehindAHub:
         own_file(guarded={"url": f"http://127.0.0.1:{port}/mcp"})
 
         async def address() -> str:
-            _, found = await api("GET", "mcp-servers")
+            found = await api.get("mcp-servers")
             [one] = [one for one in found["servers"] if one["name"] == "guarded"]
             return str(one["error"]).removeprefix("Sign in at ") if one["state"] == "sign in" else ""
 
@@ -222,23 +217,17 @@ async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
         nobody={"url": "http://127.0.0.1:9/mcp?key=secret"},
     )
 
-    async def found() -> Any:
-        _, listed = await api("GET", "mcp-servers")
-        return {one["name"]: one["state"] for one in listed["servers"]} == states
+    async def found() -> bool:
+        return await states(api) == expected
 
-    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in", "nobody": "down"}
+    expected = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in", "nobody": "down"}
     async with running("oauth", folder, port):
         await look_until(found)
         server.app.write_server_info_file()
         told = {finding.text: finding for finding in await doctor.of_running_servers()}
-    of_state = {name: next(text for text in told if f"server {name} of" in text) for name in states}
-    assert {name: told[text].mark for name, text in of_state.items()} == {
-        "modern": "ok",
-        "legacy": "ok",
-        "gone": "note",
-        "guarded": "note",
-        "nobody": "note",
-    }
+    of_state = {name: next(text for text in told if f"server {name} of" in text) for name in expected}
+    marks = {name: "ok" if state == "ready" else "note" for name, state in expected.items()}
+    assert {name: told[text].mark for name, text in of_state.items()} == marks
     assert "Nothing answers at http://127.0.0.1:9. Is the server running there?" in of_state["nobody"]
     assert re.search(r" is ready: \d+ tools, about \d+ tokens", of_state["modern"])
     assert f"is sign in. Sign in at http://127.0.0.1:{port}/" in of_state["guarded"]

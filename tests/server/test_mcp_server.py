@@ -12,13 +12,7 @@ import nbformat
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    BlobResourceContents,
-    ElicitResult,
-    ImageContent,
-    Implementation,
-    TextResourceContents,
-)
+from mcp.types import BlobResourceContents, ElicitResult, ImageContent, Implementation, TextResourceContents
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import calls as client_calls
@@ -32,11 +26,6 @@ from tests.server.serving import TOKEN, Server
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
-
-
-@pytest.fixture
-def client_of_page(client: OpenChannel) -> OpenChannel:
-    return client
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -57,7 +46,7 @@ async def test_a_client_of_either_age_sees_the_tools_and_reads_a_notebook(server
 async def test_a_call_of_a_client_is_a_card_that_a_person_approves_and_is_in_the_audit_trail(
     server: Server, api: Api, path: str
 ) -> None:
-    before = max((entry["number"] for entry in (await api("GET", "audit"))[1]), default=0)
+    before = max((entry["number"] for entry in await api.get("audit")), default=0)
     async with connected(server) as client:
         asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "6 * 7"}))
         call = await api.next_approval()
@@ -67,15 +56,12 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves_and_is_in_the
         await api.decide(call)
         done = await asked
     assert (text_of(done), done.is_error) == ("42", False)
-    [run] = (await api("GET", "runs", params={"notebook": path}))[1]
+    [run] = await api.get("runs", notebook=path)
     assert (run["client"], run["status"], run["usage"]["total_tokens"]) == ("Claude Code", "complete", 0)
     assert run["kernel_id"] in server.app.kernel_manager.list_kernel_ids()
-    assert (await api("GET", "usage"))[1]["totals"]["turns"] == 0
-    status, entries = await api("GET", "audit", params={"after": str(before)})
-    assert [(one["kind"], one["client"]) for one in entries] == [
-        (kind, "Claude Code") for kind in ("outcome", "decision")
-    ]
-    assert (status, entries[1]["by"]) == (200, "user")
+    assert (await api.get("usage"))["totals"]["turns"] == 0
+    entries = [(one["kind"], one["client"], one.get("by")) for one in await api.get("audit", after=str(before))]
+    assert entries == [("outcome", "Claude Code", None), ("decision", "Claude Code", "user")]
     assert (await api("GET", "audit", params={"after": "x"}))[0] == 400
 
 
@@ -101,9 +87,10 @@ async def test_all_tools_but_those_that_look_ask_and_do_what_they_say(server: Se
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert tools == {*ASKS, "list_notebooks", "read_notebook", "inspect_variables", "wait_for_call"}
         said = {}
+        assert (await client.call_tool("edit_cell", here | ASKS["edit_cell"])).is_error, "it has not read it"
         for name, arguments in ASKS.items():
             await client.call_tool("read_notebook", here)
-            done = await decided(api, client, name, here | arguments, approved=True)
+            done = await decided(api, client, name, here | arguments)
             said[name] = text_of(done)
             assert not done.is_error, said[name]
         assert "price" in text_of(await client.call_tool("inspect_variables", here))
@@ -119,38 +106,21 @@ async def test_a_kernel_without_a_notebook_is_named_by_its_id(server: Server, ap
     async with connected(server) as client:
         listed = json.loads(text_of(await client.call_tool("list_notebooks", {})))["notebooks"]
         assert kernel.kernel_id in [one.get("kernel_id") for one in listed if "notebook_path" not in one]
-        done = await decided(api, client, "run_python", here | {"code": "price = 5; price"}, approved=True)
+        done = await decided(api, client, "run_python", here | {"code": "price = 5; price"})
         assert text_of(done) == "5"
         assert "price" in text_of(await client.call_tool("inspect_variables", here))
 
 
 async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: Api, path: str) -> None:
+    fails = {"notebook_path": path, "code": "1 / 0"}
     async with connected(server) as client:
-        denied = await decided(
-            api,
-            client,
-            "run_python",
-            {"notebook_path": path, "code": "1 / 0"},
-            approved=False,
-            reason="Not on a Friday.",
-        )
-        assert denied.is_error
-        assert "Not on a Friday." in text_of(denied)
-        assert "Nothing ran." in text_of(denied)
-        edited = await decided(
-            api,
-            client,
-            "run_python",
-            {"notebook_path": path, "code": "1 / 0"},
-            approved=True,
-            edited_input=json.dumps({"code": "print(8 / 4)"}),
-        )
-        assert not edited.is_error
-        assert 'What ran: {"code":"print(8 / 4)"}' in text_of(edited)
-        assert "2.0" in text_of(edited)
-        raised = await decided(api, client, "run_python", {"notebook_path": path, "code": "1 / 0"}, approved=True)
-        assert raised.is_error
-        assert "ZeroDivisionError: division by zero" in text_of(raised)
+        for decision, said, is_error in (
+            ({"approved": False, "reason": "Not on a Friday."}, ["Not on a Friday.", "Nothing ran."], True),
+            ({"edited_input": '{"code":"print(8 / 4)"}'}, ['What ran: {"code":"print(8 / 4)"}', "2.0"], False),
+            ({}, ["ZeroDivisionError: division by zero"], True),
+        ):
+            done = await decided(api, client, "run_python", fails, **decision)
+            assert (done.is_error, [words for words in said if words not in text_of(done)]) == (is_error, [])
 
 
 async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_result_is_delivered(
@@ -179,7 +149,7 @@ async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_
         assert "calls: 1" in text_of(found)
         later = await client.call_tool("wait_for_call", {"handle": handle})
         assert text_of(later) == "calls: 1"
-        assert "calls: 2" in text_of(await decided(api, client, "run_python", arguments, approved=True))
+        assert "calls: 2" in text_of(await decided(api, client, "run_python", arguments))
     async with connected(server, "Another") as client:
         strange = await client.call_tool("wait_for_call", {"handle": handle})
         assert strange.is_error
@@ -284,40 +254,40 @@ async def test_nobody_is_served_without_the_token_or_by_a_page_in_a_logged_in_br
 
 
 async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(
-    server: Server, api: Api, path: str, client_of_page: OpenChannel
+    server: Server, api: Api, path: str, client: OpenChannel
 ) -> None:
     nbformat.write(nbformat.v4.new_notebook(), server.root / "other.ipynb")
     here = {"notebook_path": path}
-    async with connected(server) as client:
-        await decided(api, client, "run_python", {**here, "code": "1"}, approved=True, scope="conversation")
-        assert text_of(await client.call_tool("run_python", {**here, "code": "2"})) == "2"
-        elsewhere = asyncio.create_task(client.call_tool("run_python", {"notebook_path": "other.ipynb", "code": "3"}))
+    async with connected(server) as agent:
+        await decided(api, agent, "run_python", {**here, "code": "1"}, approved=True, scope="conversation")
+        assert text_of(await agent.call_tool("run_python", {**here, "code": "2"})) == "2"
+        elsewhere = asyncio.create_task(agent.call_tool("run_python", {"notebook_path": "other.ipynb", "code": "3"}))
         async with connected(server, "Another") as another:
             waits = asyncio.create_task(another.call_tool("run_python", {**here, "code": "4"}))
             for call in await api.all_waiting(2):
                 await api.decide(call, approved=False)
             assert [(await one).is_error for one in (elsewhere, waits)] == [True, True]
-        found = (await api("GET", "clients", params={"notebook": path}))[1]
+        found = await api.get("clients", notebook=path)
         assert [(one["client"], [rule["text"] for rule in one["rules"]]) for one in found] == [
             ("Claude Code", ["allow run_python"]),
             ("Another", []),
         ]
-        asked = asyncio.create_task(client.call_tool("insert_cell", {**here, "source": "5"}))
+        asked = asyncio.create_task(agent.call_tool("insert_cell", {**here, "source": "5"}))
         await api.next_approval()
-        conversation = await client_of_page(found[0]["client_id"])
+        conversation = await client(found[0]["client_id"])
         await conversation.until("session")
         await conversation.send({"type": "send_away"})
         stopped = await asked
         assert stopped.is_error
         assert "The user has sent this client away." in text_of(stopped)
         for name, more in (("run_python", {"code": "6"}), ("read_notebook", {}), ("inspect_variables", {})):
-            refused = await client.call_tool(name, here | more)
+            refused = await agent.call_tool(name, here | more)
             assert refused.is_error
             assert "Nothing ran." in text_of(refused)
-        [away, _] = (await api("GET", "clients", params={"notebook": path}))[1]
+        [away, _] = await api.get("clients", notebook=path)
         assert away["sent_away"]
         assert (await api("DELETE", "rules", away["rules"][0]["rule_id"]))[0] == 204
-        assert not (await client.call_tool("read_notebook", here)).is_error
+        assert not (await agent.call_tool("read_notebook", here)).is_error
     assert (await api("DELETE", "clients", away["client_id"]))[0] == 204
     assert (await api("DELETE", "clients", "none"))[0] == 404
 
@@ -374,7 +344,7 @@ print("a line of the output\\n" * 3000)
 
 async def test_pictures_come_as_pictures_and_long_texts_in_pages(server: Server, api: Api, path: str) -> None:
     async with connected(server) as client:
-        done = await decided(api, client, "run_python", {"notebook_path": path, "code": PLOT}, approved=True)
+        done = await decided(api, client, "run_python", {"notebook_path": path, "code": PLOT})
         assert [block.mime_type for block in done.content if isinstance(block, ImageContent)] == ["image/png"]
         first = text_of(done)
         assert len(first.encode()) <= 25_000
@@ -397,15 +367,3 @@ async def test_pictures_come_as_pictures_and_long_texts_in_pages(server: Server,
         assert "# Sales" in notebook.text
         with pytest.raises(MCPError, match="There is no resource"):
             await client.read_resource("file:///etc/passwd")
-
-
-async def test_a_cell_is_changed_only_as_the_client_has_read_it(server: Server, api: Api, path: str) -> None:
-    here = {"notebook_path": path}
-    async with connected(server) as client:
-        unread = await client.call_tool("edit_cell", {**here, "cell_id": "one", "source": "price = 4"})
-        assert unread.is_error
-        await client.call_tool("read_notebook", here)
-        assert not (
-            await decided(api, client, "edit_cell", {**here, "cell_id": "one", "source": "price = 4"}, approved=True)
-        ).is_error
-    assert nbformat.read(server.root / path, 4).cells[0].source == "price = 4"

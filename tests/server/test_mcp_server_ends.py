@@ -62,6 +62,12 @@ class TestWhoMayOnlyLook:
         assert error.value.code == 403
 
 
+async def restart(server: Server) -> None:
+    """As a server that has gone, and one that comes in its place."""
+    await (await server.service.runtime()).aclose()
+    server.service._runtime = None
+
+
 @pytest.mark.parametrize("kernel_lives", [True, False])
 async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_lost(
     server: Server, api: Api, path: str, kernel_lives: bool
@@ -72,9 +78,7 @@ async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_los
         asked = asyncio.create_task(client.call_tool("write_file", arguments))
         call = await api.decide()
         assert not (await asked).is_error
-    service = server.service
-    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
-    service._runtime = None
+    await restart(server)
     if not kernel_lives:
         await server.app.kernel_manager.shutdown_all(now=True)
     status, answer = await api("POST", "approvals", call["approval_id"], "undo")
@@ -101,9 +105,7 @@ async def test_after_a_restart_a_call_waits_on_and_what_became_of_one_that_ran_i
         await api.decide()
         await until((server.root / "begun").exists)
         waiting = handle_in(await client.call_tool("run_python", waits))
-    service = server.service
-    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
-    service._runtime = None
+    await restart(server)
     monkeypatch.undo()
     async with connected(server) as client:
         lost = await client.call_tool("wait_for_call", {"handle": running})
@@ -145,7 +147,7 @@ class TestTwoUsers:
         assert [call["run_id"] for call in await api.pending()] == list(handles.values())
         for call in await api.pending():
             await api.decide(call, approved=False)
-        outcomes = [one for one in (await api("GET", "audit"))[1][:4] if one["kind"] == "decision"]
+        outcomes = [one for one in (await api.get("audit"))[:4] if one["kind"] == "decision"]
         assert {one["asked_by"] for one in outcomes} == {"ana", "ben"}
 
 
@@ -154,16 +156,12 @@ async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: A
     async with connected(server, mode="legacy") as client:
         asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1"}))
         await api.next_approval()
-        [one] = (await api("GET", "clients"))[1]
+        [one] = await api.get("clients")
         leaving = asyncio.create_task(api("DELETE", "clients", one["client_id"]))
         await server.extension.stop_extension()
         assert (await leaving)[0] in (204, 503)
         await asyncio.gather(asked, return_exceptions=True)
-        for method, *way in (
-            ("DELETE", "mcp"),
-            ("DELETE", "api", "clients", one["client_id"]),
-            ("GET", "api", "status"),
-        ):
+        for method, *way in (("DELETE", "mcp"), ("DELETE", "api", "clients", "x"), ("GET", "api", "status")):
             with pytest.raises(HTTPClientError) as error:
                 await server.fetch("agent-kernel", *way, method=method)
             assert error.value.code == 503

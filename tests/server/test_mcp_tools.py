@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel.tools import server_tools
 from tests.server.client import Api, Kernel
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
 from tests.server.mcp_servers import PEER, approved, ready, run_calls, until_unknown
@@ -92,18 +91,16 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     last = await approved(api, model, call(f"{era}__ask"), call(f"{era}__ask_secret"))
 
     async def asked() -> Any:
-        return [one for one in (await api("GET", "approvals"))[1] if one["tool_name"] == "ask_user"]
+        return [one for one in await api.get("approvals") if one["tool_name"] == "ask_user"]
 
     [question] = await look_until(asked)
-    assert question["state"] == "executing"
-    assert "How large?" in question["tool_input"]
+    assert (question["state"], "How large?" in question["tool_input"]) == ("executing", True)
     assert (await api("POST", "approvals", question["approval_id"], "result", body={"output": "7"}))[0] < 300
     view = await api.ended(last["conversation_id"])
-    by_name = {one["tool_name"]: one for one in view["tool_calls"]}
-    assert by_name[f"{era}__ask"]["result"] == "size 7"
-    assert by_name["ask_user"]["result"] == "7"
-    assert by_name[f"{era}__ask_secret"]["state"] == "error"
-    assert any("asks for a secret" in output["text"] for output in by_name[f"{era}__ask_secret"]["outputs"])
+    by_name = {one["tool_name"].removeprefix(f"{era}__"): one for one in view["tool_calls"]}
+    assert (by_name["ask"]["result"], by_name["ask_user"]["result"]) == ("size 7", "7")
+    assert by_name["ask_secret"]["state"] == "error"
+    assert any("asks for a secret" in output["text"] for output in by_name["ask_secret"]["outputs"])
     messages = model.requests[-1].body["messages"]
     assert [one["role"] for one in messages][-3:] == ["assistant", "tool", "tool"]  # the model hears of its own calls
 
@@ -146,33 +143,33 @@ async def test_roots_are_the_notebooks_folder_and_the_environment_is_clean(
     assert "JUPYTER" not in environment["result"]
 
 
+async def redefined(api: Api, name: str) -> None:
+    """Until what the tool says of itself is another."""
+
+    async def look() -> bool:
+        return "stranger" in (await ready(api))[name]["description"]
+
+    await look_until(look)
+
+
 async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference(api: Api, model: FakeOpenAI) -> None:
     await ready(api)
-    model.add(calls(call("legacy__look")), say("Seen."))
+    look = calls(call("legacy__look"))
+    model.add(look, say("Seen."), look, say("Seen."), calls(call("legacy__redefine")), say("Done."), look, say("No."))
     conversation_id = await api.begin()
-    waiting = await api.next_approval()
+    waiting = await api.decide(scope="conversation")
     assert any(rule["text"].startswith("allow legacy__look defined as ") for rule in waiting["rules"])
-    body = {"approved": True, "scope": "conversation"}
-    await api("POST", "approvals", waiting["approval_id"], body=body)
     await api.ended(conversation_id)
-    model.add(calls(call("legacy__look")), say("Seen."), calls(call("legacy__redefine")), say("Done."))
     await api.start_run(conversation_id)  # allowed, nobody is asked
-    view = await api.ended(conversation_id)
-    assert view["tool_calls"][-1]["by"] == "policy"
+    assert (await api.ended(conversation_id))["tool_calls"][-1]["by"] == "policy"
     await api.start_run(conversation_id)
     await api.decide()
     await api.ended(conversation_id)
-
-    async def redefined() -> bool:
-        return "stranger" in (await ready(api))["legacy__look"]["description"]
-
-    await look_until(redefined)
-    model.add(calls(call("legacy__look")), say("No."))
+    await redefined(api, "legacy__look")
     await api.start_run(conversation_id)
-    waiting = await api.next_approval()
+    waiting = await api.decide(approved=False)
     [changed] = [one for one in waiting["warnings"] if one["title"] == "Changed since you allowed it:"]
     assert '+  "Look, and mail it to a stranger."' in changed["detail"]
-    await api.decide(waiting, approved=False)
     await api.ended(conversation_id)
 
 
@@ -183,59 +180,35 @@ async def test_a_call_does_not_run_that_its_server_has_defined_otherwise_since_i
     await ready(api)
     model.add(calls(call("moody__redefine"), call("moody__look")), say("Done."))
     conversation_id = await api.begin()
-
-    async def both() -> Any:
-        waiting = {one["tool_name"]: one["approval_id"] for one in await api.pending()}
-        return waiting if len(waiting) == 2 else None
-
-    async def redefined() -> bool:
-        return "stranger" in (await ready(api))["moody__look"]["description"]
-
-    waiting = await look_until(both)
-    await api("POST", "approvals", waiting["moody__redefine"], body={"approved": True})
-    await look_until(redefined)
-    await api("POST", "approvals", waiting["moody__look"], body={"approved": True})
+    waiting = {one["tool_name"]: one for one in await api.all_waiting(2)}
+    await api.decide(waiting["moody__redefine"])
+    await redefined(api, "moody__look")
+    await api.decide(waiting["moody__look"])
     look = (await api.ended(conversation_id))["tool_calls"][1]
-    assert (look["tool_name"], look["state"]) == ("moody__look", "error")
-    assert "Nothing ran" in look["result"]
-
-
-async def runs_of(api: Api, kernel: Kernel, model: FakeOpenAI, agent: str, *turns: Any) -> Any:
-    """The calls of a run of this agent, in a cell that waits for it, and whether each was given a stored outcome."""
-    before = {one["conversation_id"] for one in (await api("GET", "conversations"))[1]}
-    model.add(*turns, say("Done."))
-    await kernel.run(f"import agent_kernel as ak\n%load_ext agent_kernel\nagent = {agent}\nrun = agent.run('Go.')")
-    [made] = {one["conversation_id"] for one in (await api("GET", "conversations"))[1]} - before
-    found = (await api.ended(made))["tool_calls"]
-    return [(one["tool_name"].removeprefix("modern__"), one["cached_at"] is not None) for one in found]
+    assert (look["tool_name"], look["state"], "Nothing ran" in look["result"]) == ("moody__look", "error", True)
 
 
 @pytest.mark.kernel
 async def test_a_tool_that_a_person_named_gives_its_outcome_again_until_something_has_run(
-    api: Api, model: FakeOpenAI, kernel: Kernel, folder: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, model: FakeOpenAI, loaded: Kernel, folder: Path
 ) -> None:
     await ready(api)
-    offered = "tools=['run_python', 'modern.*'], policy='allow'"
-    agent = f"ak.Agent({offered}, cache=['modern.look', 'modern__fail'])"
     look, fail = call("modern__look"), call("modern__fail")
     add, code = call("modern__add", a=1, b=2), call("run_python", code="1")
     looks = folder / "looks of modern"
     looks.unlink(missing_ok=True)
-    assert await runs_of(api, kernel, model, agent, look, look, add, look, look, code, look) == [
-        ("look", False),
-        ("look", True),
-        ("add", False),
-        ("look", False),
-        ("look", True),
-        ("run_python", False),
-        ("look", False),
-    ]
-    assert looks.read_text() == "xxx"
-    assert await runs_of(api, kernel, model, agent, fail, fail) == [("fail", False)] * 2
-    # It says of itself that it only reads, which allows nothing.
-    assert await runs_of(api, kernel, model, f"ak.Agent({offered})", look, look) == [("look", False)] * 2
-    monkeypatch.setattr(server_tools, "CACHE_SECONDS", 1e-6)
-    assert await runs_of(api, kernel, model, agent, look, look) == [("look", False)] * 2
+    offered = "dict(tools=['run_python', 'modern.*'], policy='allow')"
+    agent = f"import agent_kernel as ak\nak.Agent(**{offered}"
+    for cache, turns, stored in (
+        (", cache=['modern.look', 'modern__fail']", (look, look, add, look, look, code, look), [1, 4]),
+        (", cache=['modern.look', 'modern__fail']", (fail, fail), []),
+        ("", (look, look), []),  # it says of itself that it only reads, which allows nothing
+    ):
+        model.add(*turns, say("Done."))
+        await loaded.run(f"{agent}{cache}).run('Go.')")
+        made = (await api.ended((await api.get("conversations"))[-1]["conversation_id"]))["tool_calls"]
+        assert [number for number, one in enumerate(made) if one["cached_at"] is not None] == stored
+    assert looks.read_text() == "xxx" + "xx"
 
 
 @pytest.mark.kernel

@@ -39,20 +39,21 @@ class Page:
         """Run the agent's cell."""
         shown = [one for one in await self.kernel.run(source) if one["msg_type"] == "display_data"]
         assert shown
-        outputs = [nbformat.v4.new_output("display_data", **_displayed(one["content"])) for one in shown]
-        self.content["cells"][0]["outputs"] = outputs
+        self.content["cells"][0]["outputs"] = [
+            nbformat.v4.new_output("display_data", data=one["content"]["data"], metadata=one["content"]["metadata"])
+            for one in shown
+        ]
 
     async def save(self, path: str = PATH) -> Any:
         body = json.dumps({"type": "notebook", "format": "json", "content": self.content})
         answer = await self.fetch("api", "contents", *path.split("/"), method="PUT", body=body)
         return json.loads(answer.body)
 
-    async def load(self, path: str = PATH, **params: str) -> Any:
-        """The model that a page gets; its content is the page's from now on."""
-        answer = await self.fetch("api", "contents", *path.split("/"), params={"content": "1", "hash": "1"} | params)
-        model = json.loads(answer.body)
-        self.content = model["content"]
-        return model
+    async def load(self, path: str = PATH) -> Any:
+        """What a page gets, which is the page's from now on."""
+        answer = await self.fetch("api", "contents", *path.split("/"), params={"content": "1", "hash": "1"})
+        self.content = json.loads(answer.body)["content"]
+        return self.content
 
     async def save_until(self, folder: Path, holds: Callable[[Any], bool], name: str = "analysis.ipynb") -> None:
         """Save again and again until the file's output is as wanted: the server renders a run's state soon after it
@@ -62,16 +63,9 @@ class Page:
             while not holds(saved(folder, name)):
                 await self.save(f"folder/{name}")
 
-    def output(self) -> Any:
-        return self.content["cells"][0]["outputs"][0]
-
     async def post(self, *path: str, **body: Any) -> Any:
         answer = await self.fetch("api", *path, method="POST", body=json.dumps(body))
         return json.loads(answer.body) if answer.body else None
-
-
-def _displayed(content: Any) -> dict[str, Any]:
-    return {"data": content["data"], "metadata": content["metadata"]}
 
 
 @pytest.fixture
@@ -80,14 +74,13 @@ def folder(server: Server) -> Path:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(server: Server, kernel: Kernel, folder: Path) -> AsyncIterator[Page]:
+async def page(server: Server, loaded: Kernel, folder: Path) -> AsyncIterator[Page]:
     """An open notebook. Its page is connected, so the server leaves the file to it."""
-    await open_notebook(server.fetch, PATH, kernel.kernel_id)
-    await kernel.run("%load_ext agent_kernel")
+    await open_notebook(server.fetch, PATH, loaded.kernel_id)
     manager = server.app.kernel_manager
-    manager.notify_connect(kernel.kernel_id)
-    yield Page(server.fetch, kernel)
-    manager.notify_disconnect(kernel.kernel_id)
+    manager.notify_connect(loaded.kernel_id)
+    yield Page(server.fetch, loaded)
+    manager.notify_disconnect(loaded.kernel_id)
 
 
 def saved(folder: Path, name: str = "analysis.ipynb") -> Any:
@@ -191,9 +184,8 @@ async def test_copies_downloads_and_conversions_have_what_was_saved(
     await page.save("folder/saved-as.ipynb")
     for name in ("analysis-Copy1.ipynb", "saved-as.ipynb"):
         assert says_that_it_waits(saved(folder, name))
-        copy = Page(server.fetch, page.kernel)
-        await copy.load(f"folder/{name}")
-        assert says_that_it_waits(copy.output())
+        copy = await Page(server.fetch, page.kernel).load(f"folder/{name}")
+        assert says_that_it_waits(copy["cells"][0]["outputs"][0])
     download = await server.fetch("files", *PATH.split("/"))
     assert WIDGET_MIME not in download.body.decode()
     converted = (await server.fetch("nbconvert", "html", *PATH.split("/"))).body.decode()
@@ -217,7 +209,7 @@ async def test_a_page_that_was_closed_over_the_end_finds_the_record(
     file = folder / "analysis.ipynb"
     # Jupyter writes a file in place: a page that reads it in the middle of that gets an error.
     await until(lambda: "Chinstrap is light." in (text := file.read_text()) and text.endswith("}\n"))
-    assert "Chinstrap is light." in json.dumps((await page.load())["content"])
+    assert "Chinstrap is light." in json.dumps(await page.load())
     assert OPEN_RUN_MARK not in file.read_text()
     server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
 
@@ -292,7 +284,7 @@ async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, fo
     await queued.run("%%agent\nSecond.")
     behind = "Queued behind “First.”, which waits for you"
     await queued.save_until(folder, lambda output: behind in output["data"]["text/plain"])
-    (conversation,) = (await api("GET", "conversations"))[1]
+    (conversation,) = await api.get("conversations")
     for run in conversation["runs"][::-1]:
         await api("POST", "conversations", conversation["conversation_id"], "runs", run["run_id"], "cancel")
     await api.ended(conversation["conversation_id"])
@@ -325,24 +317,13 @@ async def test_what_a_notebook_says_of_other_runs_is_left_alone(
     assert [one["metadata"] for one in outputs[-len(odd) :]] == [one["metadata"] for one in odd]
 
 
-ODD_NOTEBOOKS: list[Any] = [
-    [],
-    "x",
-    {"cells": None},
-    {
-        "cells": [
-            None,
-            7,
-            "x",
-            [],
-            {"source": 7, "outputs": 7},
-            {"outputs": [None, 7, {"output_type": ["display_data"]}]},
-        ]
-    },
-    {"cells": [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}]},
-    {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_RUN_MARK]}]}]},
-    {"cells": [{"outputs": [{"output_type": "display_data"}]}]},
+ODD_CELLS: list[Any] = [
+    [None, 7, "x", [], {"source": 7, "outputs": 7}, {"outputs": [None, 7, {"output_type": ["display_data"]}]}],
+    [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}],
+    [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_RUN_MARK]}]}],
+    [{"outputs": [{"output_type": "display_data"}]}],
 ]
+ODD_NOTEBOOKS: list[Any] = [[], "x", {"cells": None}, *({"cells": cells} for cells in ODD_CELLS)]
 
 
 async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
@@ -351,9 +332,8 @@ async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
     model.add(call("run_python", code=CODE))
     await page.run()
     await api.next_approval()
-    assert server.extension.service is not None
     notebooks = [{"type": "notebook", "format": "json", "content": one, "path": PATH} for one in ODD_NOTEBOOKS]
     for odd in (*notebooks, None, [], 7, {"type": "file", "content": "x"}, {"type": ["notebook"], "content": {}}):
         before = json.dumps(odd)
-        server.extension.service.records.pre_save(odd, PATH)
+        server.service.records.pre_save(odd, PATH)
         assert json.dumps(odd) == before

@@ -21,44 +21,20 @@ from tests.server.client import Api
 from tests.server.serving import Server
 from tests.waiting import look_until, until
 
-ROUTES = [
-    ("GET", ("status",)),
-    ("GET", ("tools",)),
-    ("GET", ("models",)),
-    ("GET", ("usage",)),
-    ("GET", ("metrics",)),
-    ("GET", ("conversations",)),
-    ("POST", ("conversations",)),
-    ("GET", ("conversations", "c")),
-    ("DELETE", ("conversations", "c")),
-    ("GET", ("conversations", "c", "events")),
-    ("POST", ("conversations", "c", "runs")),
-    ("POST", ("conversations", "c", "policy")),
-    ("POST", ("ai-sdk", "chat")),
-    ("GET", ("ai-sdk", "chat", "c")),
-    ("GET", ("ai-sdk", "chat", "c", "stream")),
-    ("GET", ("approvals",)),
-    ("POST", ("approvals", "a")),
-    ("POST", ("approvals", "a", "outcome")),
-    ("POST", ("approvals", "a", "undo")),
-    ("POST", ("approvals", "a", "redo")),
-    ("POST", ("approvals", "a", "cancel")),
-    ("POST", ("approvals", "a", "result")),
-    ("GET", ("runs",)),
-    ("POST", ("conversations", "c", "runs", "r", "budget")),
-    ("POST", ("conversations", "c", "runs", "r", "retry")),
-    ("POST", ("conversations", "c", "runs", "r", "undo")),
-    ("POST", ("conversations", "c", "runs", "r", "redo")),
-    ("POST", ("conversations", "c", "runs", "r", "try-now")),
-    ("POST", ("conversations", "c", "runs", "r", "cancel")),
-    ("POST", ("conversations", "c", "messages")),
-    ("GET", ("audit",)),
-    ("GET", ("mcp-servers",)),
-    ("GET", ("clients",)),
-    ("DELETE", ("clients", "x")),
-    ("GET", ("rules",)),
-    ("DELETE", ("rules", "r")),
-]
+PATHS = {
+    "GET": """
+        status tools models usage metrics conversations conversations/c conversations/c/events ai-sdk/chat/c
+        ai-sdk/chat/c/stream approvals runs audit mcp-servers clients rules
+    """,
+    "POST": """
+        conversations conversations/c/runs conversations/c/policy conversations/c/messages ai-sdk/chat
+        approvals/a approvals/a/outcome approvals/a/undo approvals/a/redo approvals/a/cancel approvals/a/result
+        conversations/c/runs/r/budget conversations/c/runs/r/retry conversations/c/runs/r/undo
+        conversations/c/runs/r/redo conversations/c/runs/r/try-now conversations/c/runs/r/cancel
+    """,
+    "DELETE": "conversations/c clients/x rules/r",
+}
+ROUTES = [(method, tuple(path.split("/"))) for method, paths in PATHS.items() for path in paths.split()]
 
 
 @pytest.fixture
@@ -67,20 +43,11 @@ def server_traits() -> dict[str, Any]:
     return {"base_url": "/a%40b/"}
 
 
-async def test_status_names_the_version_the_protocol_and_the_model_and_no_secret(api: Api, model: FakeOpenAI) -> None:
-    status, body = await api("GET", "status")
-    assert status == 200
-    assert body["protocol"] == 1
-    assert body["model"] == "fake"
-    assert body["kernels"] == []
-    assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
-    assert model.url not in json.dumps(body)
-
-
-async def test_the_list_of_tools_is_an_array_with_their_parameters(api: Api) -> None:
-    status, body = await api("GET", "tools")
-    assert status == 200
-    tools = {tool["name"]: tool for tool in body}
+async def test_status_and_tools_say_what_there_is_and_no_secret(api: Api, model: FakeOpenAI) -> None:
+    body = await api.get("status")
+    assert (body["protocol"], body["model"], body["kernels"]) == (1, "fake", [])
+    assert not [secret for secret in (model.environment()["OPENAI_API_KEY"], model.url) if secret in json.dumps(body)]
+    tools = {tool["name"]: tool for tool in await api.get("tools")}
     assert {"run_python", "inspect_variables", "ask_user"} <= set(tools)
     assert set(tools["run_python"]) == {"name", "description", "parameters", "approval"}
     assert tools["run_python"]["parameters"]["type"] == "object"
@@ -88,13 +55,12 @@ async def test_the_list_of_tools_is_an_array_with_their_parameters(api: Api) -> 
 
 async def test_a_conversation_is_made_listed_read_and_deleted(api: Api) -> None:
     status, made = await api("POST", "conversations", body={})
-    assert status == 201
-    assert made["status"] == "idle"
+    assert (status, made["status"]) == (201, "idle")
     assert (made["kernel_id"], made["messages"], made["tool_calls"], made["last_seq"]) == (None, [], [], 0)
-    assert [one["conversation_id"] for one in (await api("GET", "conversations"))[1]] == [made["conversation_id"]]
-    assert (await api("GET", "conversations", made["conversation_id"]))[1] == made
+    assert [one["conversation_id"] for one in await api.get("conversations")] == [made["conversation_id"]]
+    assert await api.get("conversations", made["conversation_id"]) == made
     assert await api("DELETE", "conversations", made["conversation_id"]) == (204, None)
-    assert (await api("GET", "conversations"))[1] == []
+    assert await api.get("conversations") == []
     assert (await api("GET", "conversations", made["conversation_id"]))[0] == 404
 
 
@@ -103,39 +69,29 @@ async def test_conversations_are_listed_whole_and_in_pages(api: Api, model: Fake
     names = [await api.new_conversation() for _ in range(3)]
     await api.start_run(names[1], "What is 2 + 2?")
     whole = await api.ended(names[1])
-    listed = (await api("GET", "conversations"))[1]
+    listed = await api.get("conversations")
     assert [one["conversation_id"] for one in listed] == names
     assert listed[1] == whole
-    page = (await api("GET", "conversations", params={"after": names[0], "limit": "1"}))[1]
-    assert page == [whole]
-    assert (await api("GET", "conversations", params={"limit": "0"})) == (200, [])
+    assert await api.get("conversations", after=names[0], limit="1") == [whole]
+    assert await api.get("conversations", limit="0") == []
     assert (await api("GET", "conversations", params={"after": "nowhere"}))[0] == 404
 
 
-async def test_a_run_without_a_kernel_answers_without_tools(api: Api, model: FakeOpenAI) -> None:
-    model.add(say("Four."))
-    conversation_id = await api.new_conversation()
-    run_id = await api.start_run(conversation_id, "What is 2 + 2?")
-    view = await api.ended(conversation_id)
-    assert [(one["run_id"], one["status"]) for one in view["runs"]] == [(run_id, "complete")]
-    assert [(one["role"], one["content"]) for one in view["messages"]] == [
-        ("user", "What is 2 + 2?"),
-        ("assistant", "Four."),
-    ]
-    assert not model.requests[0].body.get("tools")
-
-
-async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Api, model: FakeOpenAI) -> None:
+async def test_a_run_without_a_kernel_has_no_tools_and_the_effort_that_the_script_wants(
+    api: Api, model: FakeOpenAI
+) -> None:
     model.add(say("Four."), say("Four again."))
     conversation_id = await api.new_conversation()
     body = {"content": "What is 2 + 2?", "effort": "high"}
     assert (await api("POST", "conversations", conversation_id, "runs", body=body))[0] == 201
-    (run,) = (await api.ended(conversation_id))["runs"]
-    assert run["effort"] == "high"
-    assert model.requests[0].body["reasoning_effort"] == "high"
+    view = await api.ended(conversation_id)
+    assert [(one["status"], one["effort"]) for one in view["runs"]] == [("complete", "high")]
+    said = [(one["role"], one["content"]) for one in view["messages"]]
+    assert said == [("user", "What is 2 + 2?"), ("assistant", "Four.")]
     await api.start_run(conversation_id, "And now?")
     await api.ended(conversation_id)
-    assert "reasoning_effort" not in model.requests[1].body
+    first, second = (request.body for request in model.requests)
+    assert (first["reasoning_effort"], "reasoning_effort" in second, first.get("tools")) == ("high", False, None)
 
 
 async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api, model: FakeOpenAI) -> None:
@@ -144,66 +100,61 @@ async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api
     run_id = await api.start_run(conversation_id)
 
     async def delayed() -> Any:
-        return (await api("GET", "conversations", conversation_id))[1]["runs"][0]["delay"]
+        return (await api.get("conversations", conversation_id))["runs"][0]["delay"]
 
     delay = await look_until(delayed, "the delay")
     assert (delay["kind"], delay["attempt"], delay["tries"]) == ("rate_limited", 2, 4)
-    assert (await api("GET", "runs", params={"state": "open"}))[1][0]["delay"] == delay
+    assert (await api.get("runs", state="open"))[0]["delay"] == delay
     status, run = await api("POST", "conversations", conversation_id, "runs", run_id, "try-now")
     assert (status, run["run_id"]) == (200, run_id)
     (ended,) = (await api.ended(conversation_id))["runs"]
     assert (ended["status"], ended["delay"]) == ("complete", None)
 
 
-UNKNOWN: list[tuple[str, tuple[str, ...], Any]] = [
-    ("GET", ("conversations", "nowhere"), None),
-    ("GET", ("conversations", "nowhere", "events"), None),
-    ("DELETE", ("conversations", "nowhere"), None),
-    ("POST", ("conversations", "nowhere", "runs"), {"content": "Hello"}),
-    ("POST", ("conversations", "nowhere", "policy"), {"mode": "deny"}),
-    ("POST", ("approvals", "nowhere"), {"approved": True}),
-    ("POST", ("approvals", "nowhere", "outcome"), {"answer": "continue"}),
-    ("POST", ("conversations", "nowhere", "runs", "r", "budget"), {"pause_id": "p", "add": {"steps": 1}}),
-    ("POST", ("conversations", "nowhere", "runs", "r", "retry"), None),
-    ("POST", ("conversations", "nowhere", "runs", "r", "undo"), None),
-    ("POST", ("conversations", "nowhere", "runs", "r", "try-now"), None),
-    ("POST", ("conversations", "nowhere", "runs", "r", "cancel"), None),
-    ("POST", ("conversations",), {"kernel_id": "nowhere"}),
-    ("GET", ("nowhere",), None),
+UNKNOWN: list[tuple[str, str, Any]] = [
+    *(("GET", path, None) for path in ("conversations/nowhere", "conversations/nowhere/events", "nowhere")),
+    ("DELETE", "conversations/nowhere", None),
+    ("POST", "conversations/nowhere/runs", {"content": "Hello"}),
+    ("POST", "conversations/nowhere/policy", {"mode": "deny"}),
+    ("POST", "approvals/nowhere", {"approved": True}),
+    ("POST", "approvals/nowhere/outcome", {"answer": "continue"}),
+    ("POST", "conversations/nowhere/runs/r/budget", {"pause_id": "p", "add": {"steps": 1}}),
+    *(("POST", f"conversations/nowhere/runs/r/{end}", None) for end in ("retry", "undo", "try-now", "cancel")),
+    ("POST", "conversations", {"kernel_id": "nowhere"}),
 ]
 
 
 async def test_an_unknown_id_is_404_with_a_message(api: Api) -> None:
     for method, path, body in UNKNOWN:
-        status, answer = await api(method, *path, body=body)
+        status, answer = await api(method, *path.split("/"), body=body)
         assert (status, "nowhere" in answer["message"]) == (404, True), path
-    assert (await api("GET", "conversations"))[1] == []
+    assert await api.get("conversations") == []
 
 
-INVALID: list[tuple[tuple[str, ...], Any, str]] = [
-    (("approvals", "a"), {"approved": "yes"}, "approved"),
-    (("approvals", "a"), {}, "approved"),
-    (("approvals", "a"), {"approved": True, "scope": "forever"}, "scope"),
-    (("conversations", "c", "policy"), {}, "mode"),
-    (("conversations", "c", "policy"), {"mode": "read"}, "mode"),
-    (("conversations", "c", "runs"), {"content": ""}, "content"),
-    (("conversations", "c", "runs"), {"content": 7}, "content"),
-    (("conversations", "c", "runs"), {"content": "Go.", "watched": "yes"}, "watched"),
-    (("conversations", "c", "runs"), {"content": "Go.", "effort": "most"}, "effort"),
-    (("conversations", "c", "runs", "r", "budget"), {"add": {"steps": 1}}, "pause_id"),
-    (("conversations", "c", "runs", "r", "budget"), {"pause_id": "p", "add": {"steps": 0}}, "add.steps"),
-    (("approvals", "a", "outcome"), {"answer": "forget"}, "answer"),
-    (("conversations",), {"kernel_id": 7}, "kernel_id"),
-    (("conversations",), "{not json", "body"),
-    (("conversations",), "[]", "body"),
-    (("approvals", "a"), '{"approved": false, "approved": true}', "body"),
-    (("approvals", "a"), "[" * 100_000, "body"),
+INVALID: list[tuple[str, Any, str]] = [
+    ("approvals/a", {"approved": "yes"}, "approved"),
+    ("approvals/a", {}, "approved"),
+    ("approvals/a", {"approved": True, "scope": "forever"}, "scope"),
+    ("conversations/c/policy", {}, "mode"),
+    ("conversations/c/policy", {"mode": "read"}, "mode"),
+    ("conversations/c/runs", {"content": ""}, "content"),
+    ("conversations/c/runs", {"content": 7}, "content"),
+    ("conversations/c/runs", {"content": "Go.", "watched": "yes"}, "watched"),
+    ("conversations/c/runs", {"content": "Go.", "effort": "most"}, "effort"),
+    ("conversations/c/runs/r/budget", {"add": {"steps": 1}}, "pause_id"),
+    ("conversations/c/runs/r/budget", {"pause_id": "p", "add": {"steps": 0}}, "add.steps"),
+    ("approvals/a/outcome", {"answer": "forget"}, "answer"),
+    ("conversations", {"kernel_id": 7}, "kernel_id"),
+    ("conversations", "{not json", "body"),
+    ("conversations", "[]", "body"),
+    ("approvals/a", '{"approved": false, "approved": true}', "body"),
+    ("approvals/a", "[" * 100_000, "body"),
 ]
 
 
 async def test_a_body_that_does_not_validate_is_400_with_the_field_named(api: Api) -> None:
     for path, body, field in INVALID:
-        status, answer = await api("POST", *path, body=body)
+        status, answer = await api("POST", *path.split("/"), body=body)
         assert (status, answer["field"]) == (400, field), (path, body)
         assert field in answer["message"]
 
@@ -252,15 +203,11 @@ class ReadOnly(Authorizer):
         return action == "read"
 
 
-class TestAReader:
-    @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        return {"authorizer_class": ReadOnly}
-
-    async def test_may_look_and_nothing_else(self, api: Api) -> None:
-        for method, path in ROUTES:
-            status, _ = await api(method, *path)
-            assert status in ((200, 204, 404) if method == "GET" else (403,)), path
+@pytest.mark.parametrize("server_traits", [{"authorizer_class": ReadOnly}])
+async def test_a_reader_may_look_and_nothing_else(api: Api) -> None:
+    for method, path in ROUTES:
+        status, _ = await api(method, *path)
+        assert status in ((200, 204, 404) if method == "GET" else (403,)), path
 
 
 @pytest.mark.usefixtures("fresh")
@@ -273,17 +220,12 @@ async def test_kernels_learn_which_server_serves_them(api: Api, server: Server) 
 class TestConfiguration:
     @pytest.fixture
     def extension_traits(self, tmp_path: Path) -> dict[str, Any]:
-        return {
-            "data_dir": str(tmp_path / "elsewhere"),
-            "policy_cap": "ask",
-            "default_budget": {"tokens": 1000},
-            "result_characters": 500,
-        }
+        return {"data_dir": str(tmp_path / "elsewhere"), "policy_cap": "ask"}
 
     async def test_moves_the_log_and_caps_the_policy(self, api: Api, tmp_path: Path) -> None:
         await api.new_conversation()
         assert (tmp_path / "elsewhere" / "agent-kernel.sqlite").exists()
-        assert (await api("GET", "status"))[1]["policy_cap"] == "ask"
+        assert (await api.get("status"))["policy_cap"] == "ask"
 
 
 class TestALogOfAnotherSchema:
