@@ -116,7 +116,7 @@ def batch(options: argparse.Namespace) -> int:
 
 def chat(options: argparse.Namespace) -> int:
     """Follow a conversation of a running server. Returns the exit code."""
-    from agent_kernel.terminal.chat import run_command
+    from agent_kernel.terminal.chat_command import run_command
 
     return run_command(options)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.log import message_rows, runs
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.record import render_record
 from agent_kernel.record.as_cells import all_cells, as_document
 from agent_kernel.runtime.turns.tool_messages import read_result

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from agent_kernel.log.runs import read_run
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
-from agent_kernel.protocol.measures import (
+from agent_kernel.protocol.metrics import (
     CallTotals,
     DayMetrics,
     MetricsReport,

@@ -9,7 +9,7 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async
 from agent_kernel.protocol.kernel_events import AskUndo
-from agent_kernel.protocol.measures import RunMetrics
+from agent_kernel.protocol.metrics import RunMetrics
 from agent_kernel.protocol.views import Usage
 from agent_kernel.record.as_cells import all_cells, as_node, code_cells
 

@@ -7,7 +7,7 @@ from html import escape
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.lists import UsageReport, UsageTotals
-from agent_kernel.protocol.measures import CallTotals, MetricsReport
+from agent_kernel.protocol.metrics import CallTotals, MetricsReport
 from agent_kernel.record.texts import OUTPUT_LOOK
 from agent_kernel.record.words import duration
 from agent_kernel.tools.review.hidden import reveal

@@ -15,7 +15,7 @@ from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.ids import CellId, Identifier
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
 from agent_kernel.protocol.vocabulary import (

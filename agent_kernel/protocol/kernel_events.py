@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agent_kernel.protocol.ids import Identifier, new_question_id
 from agent_kernel.protocol.kernel import CallEnd, KernelMessage, argument_of
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, RunUndoneView, ServersView, UsageReport
-from agent_kernel.protocol.measures import MetricsReport
+from agent_kernel.protocol.metrics import MetricsReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 EVENT_TYPE = "agent_kernel_event"

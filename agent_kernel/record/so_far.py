@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.figures import plural
-from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import words

@@ -22,7 +22,7 @@ from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ErrorEvent
-from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import BudgetLimits, DecidedBy, PolicyMode, UnknownAnswer, standing
 from agent_kernel.runtime.clients.feed import Feed, Subscription

@@ -29,8 +29,8 @@ from agent_kernel.protocol.lists import (
     UndoneView,
     UsageReport,
 )
-from agent_kernel.protocol.measures import MetricsReport
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.metrics import MetricsReport
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import overview

@@ -34,7 +34,7 @@ from agent_kernel.runtime.clients.overview import ENDED_RUNS
 from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
+from agent_kernel_server.ai_sdk_handlers import ChatHandler, ChatMessagesHandler, ResumeHandler
 from agent_kernel_server.base_handler import AgentKernelHandler, Refusal
 from agent_kernel_server.identity import Action
 from agent_kernel_server.mcp_server.route import McpHandler

@@ -33,12 +33,12 @@ from agent_kernel_server import prometheus
 from agent_kernel_server.event_log import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
-from agent_kernel_server.mcp_server.calls import ClientCalls, ClientExecutor
+from agent_kernel_server.mcp_server.client_calls import ClientCalls, ClientExecutor
 from agent_kernel_server.mcp_server.notebooks import Notebooks
 from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.documents import Documents
-from agent_kernel_server.notebooks.pages import OpenPages
+from agent_kernel_server.notebooks.open_pages import OpenPages
 from agent_kernel_server.notebooks.records import RecordKeeper
 
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"

@@ -20,7 +20,7 @@ from agent_kernel.runtime.clients.dispatch import Right
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of, until_refused
-from agent_kernel_server.notebooks.pages import Page
+from agent_kernel_server.notebooks.open_pages import Page
 from agent_kernel_server.service import Service
 
 ANNOUNCED_SECONDS = 5.0

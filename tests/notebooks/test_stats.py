@@ -7,7 +7,7 @@ import pytest
 
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
-from agent_kernel.protocol.measures import CallTotals, DayMetrics, MetricsReport, ToolMetrics
+from agent_kernel.protocol.metrics import CallTotals, DayMetrics, MetricsReport, ToolMetrics
 from agent_kernel.record.texts import OUTPUT_LOOK
 from tests.notebooks.kernel import TestKernel
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import Reply
-from agent_kernel_server import ai_sdk, identity
+from agent_kernel_server import ai_sdk_handlers, identity
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Kernel, chat_chunks, chat_text
 from tests.server.serving import Server
@@ -91,7 +91,7 @@ async def test_what_is_not_a_chat_is_refused_and_starts_nothing(
 
 async def test_a_body_that_is_no_json_or_too_long_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await api("POST", *CHAT, body="{not json"))[0] == 400
-    monkeypatch.setattr(ai_sdk.ChatHandler, "most_bytes", 2_000_000)
+    monkeypatch.setattr(ai_sdk_handlers.ChatHandler, "most_bytes", 2_000_000)
     assert (await api("POST", *CHAT, body=asking(rest="x" * 2_000_000)))[0] == 413
 
 

@@ -12,7 +12,7 @@ import pytest
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
-from agent_kernel_server.kernels.kernel import UNDECLARED_RUNS, ServedKernel
+from agent_kernel_server.kernels.served_kernel import UNDECLARED_RUNS, ServedKernel
 from agent_kernel_server.notebooks.notebook_paths import NotebookPaths
 from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.cells import ASK

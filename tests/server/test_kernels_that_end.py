@@ -10,7 +10,7 @@ from agent_kernel.errors import LogUnavailable
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.kernels import idle
-from agent_kernel_server.kernels.kernel import ENDED_NOTICE
+from agent_kernel_server.kernels.served_kernel import ENDED_NOTICE
 from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.serving import Server
 from tests.server.test_kernels import executing, waiting_call

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import BlobResourceContents, ElicitResult, ImageContent, Implementation, TextResourceContents
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel_server.mcp_server import calls as client_calls
+from agent_kernel_server.mcp_server import client_calls
 from agent_kernel_server.mcp_server import offered as mcp_server
 from tests.security.test_strangers import cookie_of
 from tests.server.cells import OpenPage

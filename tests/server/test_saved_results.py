@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ErrorView, MessageView, OutputView
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK, RUN_VIEW
 from agent_kernel.record import place_record, render_record

@@ -59,7 +59,7 @@ from agent_kernel.protocol.kernel_events import (
     WaitingRuns,
 )
 from agent_kernel.protocol.lists import ServersView
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.clients.feed import Subscription

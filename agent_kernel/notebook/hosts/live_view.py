@@ -10,7 +10,7 @@ from IPython.display import display
 
 from agent_kernel.notebook.kernel.environment import kernel_of, message_of
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import RUN_VIEW
 from agent_kernel.record import place_record, render_record
 

@@ -14,7 +14,7 @@ from agent_kernel.protocol.kernel_events import (
     Question,
     RunAnnounced,
 )
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import StopCause
 
 LISTED_TRIES = 10

@@ -10,7 +10,7 @@ from agent_kernel.notebook.execution.approved_calls import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
 from agent_kernel.protocol.kernel_events import AnswerT, Question
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.tools.tool import Tool

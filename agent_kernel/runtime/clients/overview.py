@@ -10,7 +10,7 @@ from typing import Any
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.protocol.lists import PROMPT_CHARACTERS, ListedCall, ListedRun, WaitView
-from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.builtin.declarations import ASK_USER
 

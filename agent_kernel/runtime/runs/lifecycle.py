@@ -24,7 +24,7 @@ from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
 from agent_kernel.protocol.kernel import CELLS_OPEN, EnvironmentDescribed
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ErrorView, InstructionView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.runs.server_offer import offer_servers

@@ -8,7 +8,7 @@ from functools import partial
 
 from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
 from agent_kernel.runtime.runs import lifecycle, recovery

@@ -10,7 +10,7 @@ from agent_kernel.log.event_rows import START
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import MessageEvent, RunEvent
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.runs import lifecycle

@@ -4,20 +4,12 @@ A step is the calls of one model turn. Calls whose results differ, such as polli
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from agent_kernel.protocol.views import ToolCallView
 
 SAME_TIMES, PATTERN_TIMES = 3, 4
 """The number of times that one step in a row, or two steps in turn, count as a repetition."""
 _TIMES = {SAME_TIMES: "three times", PATTERN_TIMES: "four times in turn"}
-
-
-@dataclass(frozen=True, slots=True)
-class EndedCall:
-    """A call that has run, or was denied, with its result for the model."""
-
-    tool_name: str
-    arguments: str
-    result: str
 
 
 class Repeats:
@@ -27,9 +19,9 @@ class Repeats:
         self._steps: tuple[int, ...] = ()
         self._tools: tuple[tuple[str, ...], ...] = ()
 
-    def add(self, step: Sequence[EndedCall]) -> None:
-        """Note a step. The texts themselves are not kept, only hashes."""
-        done = hash(tuple(sorted((one.tool_name, one.arguments, one.result) for one in step)))
+    def add(self, step: Sequence[ToolCallView]) -> None:
+        """Note the calls of a step, which have ended. The texts themselves are not kept, only hashes."""
+        done = hash(tuple(sorted((one.tool_name, one.tool_input, one.result or "") for one in step)))
         self._steps = (*self._steps, done)[-2 * PATTERN_TIMES :]
         self._tools = (*self._tools, tuple(one.tool_name for one in step))[-2:]
 

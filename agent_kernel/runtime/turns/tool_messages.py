@@ -11,11 +11,10 @@ from agent_kernel.log.measures import read_run_metrics
 from agent_kernel.log.message_rows import append_message
 from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ImageRefs, MessageView, RunView, ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.repeats import EndedCall
 from agent_kernel.runtime.state.transcript import unanswered_calls
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -58,7 +57,7 @@ async def _record_decisions(run: ActiveRun, calls: Sequence[str]) -> None:
 def _note_step(run: ActiveRun, ended: Sequence[ToolCallView]) -> None:
     """Note the step for `Repeats`. One in which a person intervened is no repetition."""
     if all(call.state in ("success", "error", "denied") for call in ended):
-        run.repeats.add([EndedCall(call.tool_name, call.tool_input, call.result or "") for call in ended])
+        run.repeats.add(ended)
     else:
         run.repeats.forget()
 

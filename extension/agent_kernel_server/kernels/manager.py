@@ -19,7 +19,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
 from agent_kernel_server.kernels.idle import IdleKernels
-from agent_kernel_server.kernels.kernel import ServedKernel
+from agent_kernel_server.kernels.served_kernel import ServedKernel
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.transport import Listener, Transport
 from agent_kernel_server.kernels.zmq import ZmqTransport

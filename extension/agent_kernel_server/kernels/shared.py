@@ -8,7 +8,7 @@ from agent_kernel.protocol.lists import ModelsView, ServersView
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.documents import Documents
-from agent_kernel_server.notebooks.pages import OpenPages
+from agent_kernel_server.notebooks.open_pages import OpenPages
 from agent_kernel_server.notebooks.records import RecordKeeper
 
 

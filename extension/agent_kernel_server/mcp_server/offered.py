@@ -19,7 +19,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.version import __version__
 from agent_kernel_server.mcp_server.call_answers import open_text, read_result
-from agent_kernel_server.mcp_server.calls import TOOLS, Caller, ClientCalls
+from agent_kernel_server.mcp_server.client_calls import TOOLS, Caller, ClientCalls
 from agent_kernel_server.mcp_server.notebooks import Place
 
 WAIT_SECONDS = 25.0

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from agent_kernel.protocol.pages import NotebooksOpened, OpenNotebook, PutRun
-from agent_kernel_server.notebooks.pages import OpenPages, Page, PageGone
+from agent_kernel_server.notebooks.open_pages import OpenPages, Page, PageGone
 from agent_kernel_server.notebooks.records import RecordKeeper, marked
 
 PAGE_SECONDS = 5.0

@@ -9,7 +9,7 @@ from agent_kernel.protocol.pages import AnyPageRequest, CellChange, CellState, P
 from agent_kernel.tools.builtin.cells import cell_states
 from agent_kernel.tools.executor import Answered, NobodyKnows
 from agent_kernel_server.notebooks.cell_files import CellFiles
-from agent_kernel_server.notebooks.pages import OpenPages, PageGone
+from agent_kernel_server.notebooks.open_pages import OpenPages, PageGone
 from agent_kernel_server.notebooks.run_cell import Ran
 
 PAGE_SECONDS = 10.0

@@ -21,7 +21,7 @@ from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK, RUN_VIEW
 from agent_kernel.record import Result, place_record, render_record
 from agent_kernel.record.so_far import render_so_far

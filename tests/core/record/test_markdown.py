@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
 from agent_kernel.record.as_cells import all_cells

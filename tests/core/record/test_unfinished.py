@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import PauseView, RunView, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record.so_far import AS_SAVED, render_so_far

@@ -29,7 +29,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import OutputView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription

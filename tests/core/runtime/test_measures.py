@@ -17,8 +17,8 @@ from agent_kernel.protocol import events
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent
-from agent_kernel.protocol.measures import RunMetrics
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.metrics import RunMetrics
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.runtime.state import spending
 from agent_kernel.runtime.tool_calls import execution
 from agent_kernel.testing import call, calls, say

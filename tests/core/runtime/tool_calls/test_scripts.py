@@ -14,7 +14,7 @@ from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent, ToolStartEvent
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.tools.arguments import canonical, digest

@@ -16,7 +16,7 @@ from agent_kernel.models import prices
 from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, UsageEvent
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.runtime.runs.queue import RunHandle

@@ -17,7 +17,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.events import TokenEvent
 from agent_kernel.protocol.kernel import CELLS_OPEN
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import NoticeView
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record

@@ -13,7 +13,7 @@ from PIL import Image
 from agent_kernel.models.base import LocalServer, ModelTurn, TokenUsage
 from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import render_record
 from agent_kernel.testing import FakeOpenAI, call, calls, say

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_kernel.protocol.measures import RunMetrics
+from agent_kernel.protocol.metrics import RunMetrics
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 

@@ -44,7 +44,7 @@ from agent_kernel_server.mcp_server.notebooks import Notebooks, Place
 from agent_kernel_server.mcp_tools.configuration import NO_PACKAGE
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.editor import ServedNotebook
-from agent_kernel_server.notebooks.pages import OpenPages
+from agent_kernel_server.notebooks.open_pages import OpenPages
 from agent_kernel_server.notebooks.run_cell import Ran
 
 MOST_OPEN = 50
