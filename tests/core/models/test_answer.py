@@ -39,8 +39,7 @@ def read(api: WireApi, body: bytes, cuts: list[int] | None = None) -> list[Model
 
 
 def read_turn(api: WireApi, body: bytes, cuts: list[int] | None = None) -> ModelTurn:
-    turn = read(api, body, cuts)[-1]
-    return turn
+    return read(api, body, cuts)[-1]
 
 
 @each_api

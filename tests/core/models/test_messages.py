@@ -179,8 +179,7 @@ ORIGIN = "http://here claude"
 
 def turn_from(*sent: Event) -> ModelTurn:
     reader = MessagesReader(ORIGIN)
-    turn = [*reader.feed(event_stream([start(), *sent])), *reader.finish()][-1]
-    return turn
+    return [*reader.feed(event_stream([start(), *sent])), *reader.finish()][-1]
 
 
 def text(index: int, *pieces: str) -> list[Event]:
