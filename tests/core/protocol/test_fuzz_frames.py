@@ -48,13 +48,12 @@ COMMANDS = st.fixed_dictionaries(
     optional=FIELDS,
 )
 APPROVAL = st.fixed_dictionaries(
-    {
-        "type": st.just("approval_response"),
-        "approval_id": st.just("approval_id"),
-        "approved": st.booleans(),
-    },
+    {"type": st.just("approval_response"), "approval_id": st.just("approval_id"), "approved": st.booleans()},
     optional={name: FIELDS[name] for name in ("edited_input", "scope", "rule", "digest", "reason")},
 )
+
+
+NO = {"type": "approval_response", "approved": False}
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200) | JSON.map(json.dumps) | COMMANDS.map(json.dumps))
@@ -81,29 +80,22 @@ def test_no_frames_break_a_conversation_or_run_a_call_unapproved(frames: list[di
 
 async def _converse(frames: list[dict[str, Any]]) -> None:
     asked = [requested("run_python", {"code": code}, call_id=f"c{code}") for code in "12"]
-    model = ScriptedModel([ModelTurn("", tool_calls=tuple(asked)), *[say("Done.") for _ in range(40)]])
+    model = ScriptedModel([ModelTurn("", tool_calls=tuple(asked)), *[say("Done.")] * 40])
     set_up = await stage(model, executor=FunctionExecutor())
     try:
-        handle = await set_up.start()
-        first, second = await set_up.requests(2)
+        handle, [first, second] = await set_up.asking(2)
         names = {"approval_id": first.approval_id, "tool_call_id": first.tool_call_id, "digest": first.digest}
         names["run_id"] = handle.run_id
-        for frame in frames:
-            await _send(
-                {key: names.get(value, value) if isinstance(value, str) else value for key, value in frame.items()},
-                set_up.conversation,
-            )
-        for request in (first, second):
-            await _send(
-                {"type": "approval_response", "approval_id": request.approval_id, "approved": False},
-                set_up.conversation,
-            )
+        denials = ({**NO, "approval_id": request.approval_id} for request in (first, second))
+        for frame in (*frames, *denials):
+            named = {key: names.get(value, value) if isinstance(value, str) else value for key, value in frame.items()}
+            await _send(named, set_up.conversation)
         async with asyncio.timeout(20):
             await handle.wait()
         view = await set_up.conversation.view()
         approved = {event.tool_call_id for event in set_up.of(ApprovalResponseEvent) if event.approved}
-        assert {call.tool_call_id for call in set_up.executor.ran} <= approved
-        assert len(set_up.executor.ran) == len({call.tool_call_id for call in set_up.executor.ran})
+        ran = [call.tool_call_id for call in set_up.executor.ran]
+        assert (set(ran) <= approved, len(ran)) == (True, len(set(ran)))
         assert all(call.state not in ("proposed", "awaiting_approval", "executing") for call in view.tool_calls)
         seqs = [event.seq for event in set_up.events]
         assert seqs == list(range(1, len(seqs) + 1))

@@ -15,11 +15,13 @@ from agent_kernel.protocol.kernel import (
     Reply,
     read_reply,
 )
-from agent_kernel.protocol.kernel_events import (
-    read_event,
-)
+from agent_kernel.protocol.kernel_events import read_event
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
+ODD_FIELDS: list[dict[str, Any]] = [
+    *({"conversation_id": "a/../b"}, {"rules": ["deny *"] * 201}, {"rules": ["x" * 10_001]}, {"cell_id": "x" * 201}),
+    *({"replaces": ["run_y"] * 101}, {"cells_before": ["x"] * 21}, {"tools": [{"name": "t", "description": "d"}]}),
+]
 OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
 
 
@@ -29,23 +31,20 @@ def test_a_reply_is_of_the_requests_type_or_a_refusal() -> None:
     assert read_reply({}, Reply) == Refused()
 
 
+ASK = {"event": "ask", "question_id": "ask_x"}
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        {},
-        {"event": "teleport"},
-        {"event": "announce"},
-        {"event": "announce", "run_id": "run_x\nforged"},
-        {"event": "announce", "run_id": "../status"},
-        {"event": "announce", "run_id": "x" * 201},
+        *({}, {"event": "teleport"}, {"event": "announce"}),
+        *({"event": "announce", "run_id": odd} for odd in ("run_x\nforged", "../status", "x" * 201)),
         {"event": "output", "approval_id": "x", "index": -1, "output": OUTPUT},
         {"event": "output", "approval_id": "x", "index": 0, "output": {"kind": "script"}},
         {"event": "cancel", "run_id": "run_x", "cause": "because"},
-        {"event": "ask", "question_id": "ask_x"},
-        {"event": "ask", "question_id": "ask_x", "topic": "approve", "approval_id": "apr_x"},
-        {"event": "ask", "question_id": "ask_x", "topic": "usage", "days": 10**9},
-        {"event": "ask", "question_id": "ask_x", "topic": "undo"},
-        {"event": "ask", "question_id": "ask_x", "topic": "interrupt", "seconds": float("nan")},
+        *(ASK, ASK | {"topic": "undo"}, ASK | {"topic": "usage", "days": 10**9}),
+        ASK | {"topic": "approve", "approval_id": "apr_x"},
+        ASK | {"topic": "interrupt", "seconds": float("nan")},
     ],
 )
 def test_an_event_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
@@ -57,13 +56,7 @@ def test_an_event_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
     ("reply_type", "content"),
     [
         (Declared, {}),
-        (Declared, {"declaration": DECLARATION | {"conversation_id": "a/../b"}}),
-        (Declared, {"declaration": DECLARATION | {"rules": ["deny *"] * 201}}),
-        (Declared, {"declaration": DECLARATION | {"rules": ["x" * 10_001]}}),
-        (Declared, {"declaration": DECLARATION | {"replaces": ["run_y"] * 101}}),
-        (Declared, {"declaration": DECLARATION | {"cell_id": "x" * 201}}),
-        (Declared, {"declaration": DECLARATION | {"cells_before": ["x"] * 21}}),
-        (Declared, {"declaration": DECLARATION | {"tools": [{"name": "t", "description": "d"}]}}),
+        *((Declared, {"declaration": DECLARATION | odd}) for odd in ODD_FIELDS),
         (GiveVerdict.reply_type(), {"value": {"approval": "maybe"}}),
         (ListChanges.reply_type(), {"value": [{"approval_id": "apr_x", "state": "changed"}] * 201}),
         (PreviewCall.reply_type(), {"value": {"diff": "x" * 200_001}}),

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -36,24 +37,20 @@ def test_claude_code(printed: Printed) -> None:
 def test_codex(printed: Printed) -> None:
     of_http = {"url": MCP, "bearer_token_env_var": "JUPYTER_TOKEN"}
     assert tomllib.loads(printed("codex")) == {"mcp_servers": {"jupyter": of_http}}
-    assert tomllib.loads(printed("codex", "--stdio")) == {
-        "mcp_servers": {"jupyter": {"command": "agent-kernel", "args": PROGRAM}}
-    }
+    of_program = {"command": "agent-kernel", "args": PROGRAM}
+    assert tomllib.loads(printed("codex", "--stdio")) == {"mcp_servers": {"jupyter": of_program}}
 
 
 @pytest.mark.parametrize(
-    ("program", "key", "http"),
+    ("program", "key", "http", "token"),
     [
-        (
-            "vscode",
-            "servers",
-            {"type": "http", "url": MCP, "headers": {"Authorization": "Bearer ${input:jupyter-token}"}},
-        ),
-        ("cursor", "mcpServers", {"url": MCP, "headers": {"Authorization": "Bearer ${env:JUPYTER_TOKEN}"}}),
-        ("qwen", "mcpServers", {"httpUrl": MCP, "headers": {"Authorization": "Bearer ${JUPYTER_TOKEN}"}}),
+        ("vscode", "servers", {"type": "http", "url": MCP}, "${input:jupyter-token}"),
+        ("cursor", "mcpServers", {"url": MCP}, "${env:JUPYTER_TOKEN}"),
+        ("qwen", "mcpServers", {"httpUrl": MCP}, "${JUPYTER_TOKEN}"),
     ],
 )
-def test_programs_with_json(printed: Printed, program: str, key: str, http: object) -> None:
-    assert json.loads(printed(program))[key] == {"jupyter": http}
+def test_programs_with_json(printed: Printed, program: str, key: str, http: dict[str, Any], token: str) -> None:
+    headers = {"headers": {"Authorization": f"Bearer {token}"}}
+    assert json.loads(printed(program))[key] == {"jupyter": http | headers}
     started = json.loads(printed(program, "--stdio"))[key]["jupyter"]
     assert (started["command"], started["args"]) == ("agent-kernel", PROGRAM)
