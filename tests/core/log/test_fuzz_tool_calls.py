@@ -96,17 +96,9 @@ class ToolCalls(RuleBasedStateMachine):
         self._known[name] = Call(name, number, tool_input)
         return name
 
-    @rule(name=calls)
-    def ask(self, name: str) -> None:
-        self._move(name, "awaiting_approval")
-
-    @rule(name=calls, end=WITHDRAWALS)
-    def withdraw(self, name: str, end: Any) -> None:
-        self._move(name, end)
-
-    @rule(name=calls, end=ENDS)
-    def finish(self, name: str, end: Any) -> None:
-        self._move(name, end)
+    @rule(name=calls, state=st.just("awaiting_approval") | WITHDRAWALS | ENDS)
+    def move(self, name: str, state: Any) -> None:
+        self._move(name, state)
 
     def _move(self, name: str, target: CallState) -> None:
         call = self._known.get(name)

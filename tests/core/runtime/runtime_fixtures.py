@@ -4,11 +4,11 @@ import asyncio
 import inspect
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -322,23 +322,8 @@ class Stage:
             await self.runtime.aclose()
 
 
-class Stages(Protocol):
-    """Opens stages and closes them at the end of the test. `settings` are fields of `RuntimeSettings`.
-
-    In place of a model it takes the turns of a scripted one (with these `facts`), all of which have to be asked for.
-    """
-
-    async def __call__(
-        self,
-        model: Model | Sequence[ScriptedTurn],
-        *,
-        path: Path | None = None,
-        executor: FunctionExecutor | None = None,
-        facts: ModelFacts | None = None,
-        attended: bool = True,
-        secrets: tuple[str, ...] = (),
-        **settings: Any,
-    ) -> Stage: ...
+Stages = Callable[..., Awaitable[Stage]]
+"""Opens stages, as `stage` does, and closes them at the end of the test."""
 
 
 def states(result: RunResult) -> dict[str, str]:
@@ -422,8 +407,9 @@ async def second_life(
 
 @pytest.fixture
 async def stages() -> AsyncIterator[Stages]:
+    """In place of a model, stages take the turns of a scripted one (with these `facts`), which all have to be asked
+    for."""
     opened: list[Stage] = []
-
     scripted: list[ScriptedModel] = []
 
     async def make(model: Model | Sequence[ScriptedTurn], *, facts: ModelFacts | None = None, **options: Any) -> Stage:

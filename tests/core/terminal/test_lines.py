@@ -13,33 +13,22 @@ from agent_kernel.protocol.views import (
     MessageView,
     NoticeView,
     OutputView,
-    PolicyView,
     Preview,
     RunView,
     ToolCallView,
     Usage,
     Warning,
 )
-from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.terminal.lines import Printer, Terminal
+from tests.core.record.record_examples import a_run
 
 NOW = "2026-11-22T18:00:00.000Z"
 HOSTILE = (
     "a\x1b[2J\x1b[1;1Hb\x1b]0;title\x07c\x1b]52;c;c3RlYWw=\x1b\\d\x9b31me\x07\x08\x7f\u202ef\u200b\n"
     "* run_python  rm  Waiting for you\n> yes\rover\n\n" + "x" * 500 + " " + "界" * 200
 )
-RUN = RunView(
-    run_id="run",
-    conversation_id="chat",
-    prompt="Add up.",
-    status="running",
-    model="fake",
-    recorded=False,
-    policy=PolicyView(mode="ask"),
-    usage=Usage(),
-    budget=BudgetLimits(),
-    started_at=NOW,
-)
+NAMES = {"run_id": "run", "conversation_id": "chat", "prompt": "Add up."}
+RUN = a_run(**NAMES, status="running", usage=Usage(), started_at=NOW, ended_at=None)
 
 
 class Page:
@@ -81,8 +70,7 @@ def test_nothing_that_a_model_says_acts_on_the_terminal_or_begins_a_line_of_ours
     text = Page(columns).show(HOSTILE)
     assert_harmless(text, columns)
     unwrapped = text.replace("\n", "").replace(" ", "")
-    assert "U+001B" in unwrapped
-    assert "U+202E" in unwrapped
+    assert ("U+001B" in unwrapped, "U+202E" in unwrapped) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +135,9 @@ def test_what_was_said_is_not_said_again_and_a_run_that_fails_twice_says_so_twic
 
 
 def test_outputs_of_a_call_are_bounded_and_a_progress_line_is_shown_as_it_was_at_last() -> None:
-    outputs = [OutputView(kind="stream", text=f"\r{percent} %") for percent in range(0, 101, 10)]
-    outputs += [
-        OutputView(kind="stream", text="\n" + "line\n" * 3_000),
-        OutputView(kind="display", data={"image/png": "aGk="}),
-    ]
+    texts = [*(f"\r{percent} %" for percent in range(0, 101, 10)), "\n" + "line\n" * 3_000]
+    outputs = [OutputView(kind="stream", text=text) for text in texts]
+    outputs.append(OutputView(kind="display", data={"image/png": "aGk="}))
     text = Page().show("", a_call("success", outputs=outputs))
     assert "    100 %\n" in text
     assert " 50 %" not in text

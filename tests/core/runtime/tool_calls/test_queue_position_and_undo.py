@@ -52,37 +52,31 @@ async def shown(stage: Stage) -> tuple[str | None, bool]:
     return first.undo, first.undone
 
 
-async def test_what_a_call_wrote_is_undone_and_the_model_learns_of_it_before_it_goes_on(stages: Stages) -> None:
-    stage = await stages([A, B, say("ok")])
+@pytest.mark.parametrize("during", [True, False])
+async def test_what_a_call_wrote_is_undone_and_the_model_learns_of_it(stages: Stages, during: bool) -> None:
+    """While the run goes on before its next request, and after it with the next prompt."""
+    stage = await stages([A, B, say("ok")] if during else [A, say("Written."), say("I see.")])
     keeps(stage)
-    handle, _ = await stage.asking(policy="allow", rules=('ask run_python where code is "2"',))
+    handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
+    await (stage.requests() if during else handle.wait())
     assert (stage.of(ToolCompleteEvent)[0].undo, await shown(stage)) == (WRITTEN, (WRITTEN, False))
-    await stage.conversation.undo_call("a", decided_by="ana")
+    await stage.runtime.undo((await stage.calls())[0].approval_id, decided_by="ana")
     assert (stage.executor.undone, await shown(stage)) == (["a"], (WRITTEN, True))
-    with pytest.raises(IllegalTransition, match=r"^There is nothing to undo\. The call's state: waiting for you\.$"):
-        await stage.conversation.undo_call("b")
-    await stage.conversation.cancel_call("b")
-    await handle.wait()
+    with pytest.raises(UndoRefused, match="undone already"):
+        await stage.conversation.undo_call("a")
+    if during:
+        why = r"^There is nothing to undo\. The call's state: waiting for you\.$"
+        with pytest.raises(IllegalTransition, match=why):
+            await stage.conversation.undo_call("b")
+        await stage.conversation.cancel_call("b")
+        await handle.wait()
+    else:
+        await stage.run("And now?")
     [undone] = stage.of(ToolUndoneEvent)
     assert (undone.tool_call_id, undone.decided_by) == ("a", "ana")
-    last = stage.model.requests[-1].messages[-1]
-    assert (last["role"], "I have undone your run_python call" in last["content"]) == ("user", True)
-
-
-async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_next_prompt_learns_of_it(
-    stages: Stages,
-) -> None:
-    stage = await stages([A, say("Written."), say("I see.")])
-    keeps(stage)
-    [written] = (await stage.run(policy="allow")).tool_calls
-    undone = await stage.runtime.undo(written.approval_id, decided_by="ana")
-    assert (undone.undone, stage.executor.undone) == (True, ["a"])
-    with pytest.raises(UndoRefused, match="undone already"):
-        await stage.runtime.undo(written.approval_id)
-    await stage.run("And now?", policy="allow")
     told = [message["content"] for message in stage.model.requests[-1].messages if message["role"] == "user"]
     assert told[1] == "I have undone your run_python call: None is as it was before."
-    assert told[2].startswith("And now?")
+    assert stage.roles()[-1] == "user"
 
 
 async def test_an_undo_is_in_the_trail_before_it_is_done_and_can_be_asked_for_again_after_a_crash(
