@@ -168,7 +168,7 @@ def test_a_page_that_comes_back_is_not_asked_again_about_a_call_that_is_decided(
     answer = told.history.answer
     assert answer is not None
     assert "tool-approval-request" in types(answer.lacking(0, {}))
-    told(decided(True), started(tool_input='{"code":true}'), printed("one"))
+    told(approved(), started(tool_input='{"code":true}'), shown(kind="stream", name="stdout", text="one"))
     lacking = answer.lacking(0, {})
     assert "tool-approval-request" not in types(lacking)
     assert [one["input"] for one in lacking if one["type"] == "tool-input-available"] == [{"code": True}]
