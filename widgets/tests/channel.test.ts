@@ -81,6 +81,7 @@ describe("frames that come wrong", () => {
     PlayedSocket.last.say(runtime.recording!.frames.at(-1)!);
     await settle();
     expect(answer(root).trim()).toBe("Once.");
+    expect(resumes()).toEqual([0]);
   });
 
   test("after a gap the missing frames are asked for, and what came early is not shown early", async () => {
