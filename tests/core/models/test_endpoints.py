@@ -100,16 +100,12 @@ async def test_a_key_that_is_set_later_is_used_by_the_next_run() -> None:
         variables["OPENAI_BASE_URL"] = server.url
         first = resolver.resolve()
         await turn_of(first)
-        variables["OPENAI_API_KEY"] = "second-key"
+        variables["OPENAI_API_KEY"] = "second"
         await turn_of(resolver.resolve())
-        await turn_of(first)
-        assert resolver.resolve() is resolver.resolve()
+        await turn_of(first)  # a run that goes on keeps its address and its key: neither is combined with a later one
         await resolver.aclose()
-    assert [one.headers["authorization"].split()[1] for one in server.requests] == [
-        "no-key-needed",
-        "second-key",
-        "no-key-needed",  # a run that goes on keeps its address and its key: neither is combined with a later one
-    ]
+    sent = [one.headers["authorization"] for one in server.requests]
+    assert sent == [f"Bearer {key}" for key in (PLACEHOLDER_KEY, "second", PLACEHOLDER_KEY)]
 
 
 @pytest.mark.parametrize(
@@ -149,19 +145,11 @@ def test_families_that_everybody_knows_take_images_and_tools(name: str) -> None:
     assert (capabilities.images, capabilities.tools) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "address", "tokens"),
-    [
-        (OPENAIS, "https://api.openai.com/v1", 1_050_000),
-        (CLAUDE, "https://api.anthropic.com", 1_000_000),
-        ("gpt-oss-20b", "http://localhost:11434/v1", None),
-    ],
-)
-def test_how_long_a_context_is_comes_from_the_makers_own_service_only(
-    name: str, address: str, tokens: int | None
-) -> None:
+def test_how_long_a_context_is_comes_from_the_makers_own_service_only() -> None:
     prices.load()  # as `warm_up` does
-    assert capabilities_by_name(name, address).context_tokens == tokens
+    assert capabilities_by_name(OPENAIS, "https://api.openai.com/v1").context_tokens == 1_050_000
+    assert capabilities_by_name(CLAUDE, "https://api.anthropic.com").context_tokens == 1_000_000
+    assert capabilities_by_name("gpt-oss-20b", "http://localhost:11434/v1").context_tokens is None
 
 
 def test_the_default_models_are_names_that_the_providers_own_clients_know() -> None:
