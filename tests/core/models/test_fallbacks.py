@@ -245,9 +245,9 @@ OTHERWISE = (
 )
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_what_services_say_of_a_request_that_is_too_long_is_understood(said: str) -> None:
-    size, limit = SAID[said]
+@pytest.mark.parametrize(("said", "told"), SAID.items())
+def test_what_services_say_of_a_request_that_is_too_long_is_understood(said: str, told: tuple[int, int]) -> None:
+    size, limit = told
     assert too_long(400, "", said, structured=True) == TooLong(size=size, limit=limit)
 
 
@@ -316,8 +316,8 @@ async def test_nothing_is_learned_from_a_page_or_of_bytes(page: str) -> None:
 def pictures(*sizes: int) -> ModelRequest:
     """A conversation of messages with a picture each."""
     images = {f"d{number}": "A" * size for number, size in enumerate(sizes)}
-    refs = [[{"digest": digest, "media_type": "image/png", "width": 8, "height": 8}] for digest in images]
-    return ModelRequest(tuple({"role": "user", "content": "See.", "images": ref} for ref in refs), images=images)
+    messages = [{"role": "user", "content": "See.", "images": [{**REF, "digest": digest}]} for digest in images]
+    return ModelRequest(messages, images=images)
 
 
 def up_to(most_bytes: int) -> Callable[[dict[str, Any]], ModelTurn | Reply]:

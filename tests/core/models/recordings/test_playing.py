@@ -20,15 +20,7 @@ from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import collect, turn_of
-from tests.core.models.recordings.questions import (
-    TOOLS,
-    called,
-    context,
-    recorded,
-    replayed,
-    request,
-    user,
-)
+from tests.core.models.recordings.questions import TOOLS, called, context, recorded, replayed, request, user
 
 SUM = "Sum the column n"
 
@@ -224,12 +216,11 @@ async def test_images_are_files_beside_the_recording_and_compared_by_what_they_s
 
 
 async def test_a_number_that_needs_more_than_64_bits_plays_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    model = record(path, ScriptedModel([call("run_python", number=2**70)]))
+    path, asked = tmp_path / "a.jsonl", {"number": 2**70}
+    model = record(path, ScriptedModel([call("run_python", **asked)]))
     await turn_of(model, request(user(SUM)))
-    decision = ScriptedDecision(True, "run_python", arguments={"number": 2**70}, edited_input={"number": 2**71})
+    decision = ScriptedDecision(True, "run_python", arguments=asked, edited_input={"number": 2**71})
     await model.record_decision(decision, prompt=SUM)
-    (played,) = (await replayed(path, request(user(SUM)))).tool_calls
-    assert json.loads(played.arguments) == {"number": 2**70}
-    (decided,) = load(path).decisions
-    assert decided.edited_input == {"number": 2**71}
+    [played] = (await replayed(path, request(user(SUM)))).tool_calls
+    assert json.loads(played.arguments) == asked
+    assert [one.edited_input for one in load(path).decisions] == [{"number": 2**71}]

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
-from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, MOST_CHANGED
 from agent_kernel.tools.builtin.line_changes import changed_lines
@@ -39,10 +38,6 @@ def test_a_card_is_of_the_file_that_the_call_was_judged_by(root: Path) -> None:
     made = file_card(root, "write_file", {"path": "a.txt", "content": "new\n"}, place)
     assert (made.diff, made.base) == ("", "")
     assert "leads to" in made.facts[0]
-
-
-def warned(made: FileCard) -> dict[str, str]:
-    return {warning.title: warning.detail for warning in made.warnings}
 
 
 def numbered(count: int, changed: int | None = None) -> str:
@@ -120,32 +115,25 @@ def test_an_edit_that_fails_as_the_file_is_now_says_so(root: Path) -> None:
     assert (none.diff, none.base) == ("", "")
 
 
-def test_a_link_says_where_it_leads(root: Path) -> None:
+def test_a_link_and_a_path_outside_the_notebooks_folder_say_where_they_lead(root: Path) -> None:
     shared = root.parent / "shared"
     shared.mkdir()
     (shared / "notes.md").write_text("theirs\n")
-    (root / "notes.md").symlink_to("../shared/notes.md")
-    (root / "data").symlink_to(shared)
-    (root / "inner.md").symlink_to("a.md")
-    linked = card(root, "write_file", path="notes.md", content="mine\n")
-    assert warned(linked) == {
-        "Follows a link:": "notes.md is a link to ../shared/notes.md",
-        "Outside this notebook's folder:": str(shared / "notes.md"),
+    links = {"notes.md": "../shared/notes.md", "data": shared, "inner.md": "a.md"}
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+    follows, outside = "Follows a link:", "Outside this notebook's folder:"
+    expected = {
+        "notes.md": {follows: "notes.md is a link to ../shared/notes.md", outside: str(shared / "notes.md")},
+        "data/new.csv": {follows: f"data is a link to {shared}", outside: str(shared / "new.csv")},
+        "inner.md": {follows: "inner.md is a link to a.md"},
+        "../a.md": {outside: str(root.parent / "a.md")},
+        str(root.parent / "a.md"): {outside: str(root.parent / "a.md")},
+        "deep/../a.md": {},
     }
-    assert "-theirs\n+mine" in linked.diff
-    through = warned(card(root, "write_file", path="data/new.csv", content="x"))
-    assert through["Follows a link:"] == f"data is a link to {shared}"
-    assert through["Outside this notebook's folder:"] == str(shared / "new.csv")
-    assert warned(card(root, "write_file", path="inner.md", content="x")) == {
-        "Follows a link:": "inner.md is a link to a.md"
-    }
-
-
-def test_a_path_outside_the_notebooks_folder_is_said_to_be_outside(root: Path) -> None:
-    outside = {"Outside this notebook's folder:": str(root.parent / "a.md")}
-    assert warned(card(root, "write_file", path="../a.md", content="x")) == outside
-    assert warned(card(root, "write_file", path=str(root.parent / "a.md"), content="x")) == outside
-    assert warned(card(root, "write_file", path="deep/../a.md", content="x")) == {}
+    made = {path: card(root, "write_file", path=path, content="mine\n") for path in expected}
+    assert {path: {one.title: one.detail for one in made[path].warnings} for path in made} == expected
+    assert "-theirs\n+mine" in made["notes.md"].diff
 
 
 @pytest.mark.parametrize(
