@@ -182,8 +182,9 @@ async def test_an_output_of_the_wrong_shape_is_dropped(kernel: SilentKernel, kin
     kernel.prints("before, ")
     kernel.calls.on_output("1", kind, content)
     kernel.calls.on_output("another's", "stream", {"name": "stdout", "text": "forged"})
-    kernel.prints("after")
     kernel.calls.on_ended("another", CallEnd(status="success", text="forged", is_whole=True))
+    await asyncio.sleep(0.01)  # it must not have ended by now
+    kernel.prints("after")
     kernel.calls.on_ended("apr_1", SUCCESS)
     assert await kernel.outcome == Outcome("success", "before, after")
 
