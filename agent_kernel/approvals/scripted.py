@@ -5,11 +5,14 @@ What a script may approve is judged in `agent_kernel.runtime.tool_calls.script_d
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
 from agent_kernel.tools.arguments import canonical, digest, parse
+
+if TYPE_CHECKING:
+    from agent_kernel.protocol.views import ToolCallView
 
 __all__ = [
     "VARIABLE",
@@ -41,17 +44,6 @@ _SHOWN = 300
 """Characters of a call's arguments in the reason of a denial."""
 _BEFORE = 60
 """How many of them may be before the first difference."""
-
-
-class DecidedCall(Protocol):
-    """The part of a call that a script looks at."""
-
-    @property
-    def tool_name(self) -> str: ...
-    @property
-    def tool_input(self) -> str: ...
-    @property
-    def digest(self) -> str: ...
 
 
 def approve(tool_name: str | None = None, arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
@@ -143,7 +135,7 @@ def _checked(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:
         raise ConfigurationError(f"The arguments of a decision can't be those of a call. {error}") from None
 
 
-def covers(decision: ScriptedDecision, call: DecidedCall) -> bool:
+def covers(decision: ScriptedDecision, call: "ToolCallView") -> bool:
     """Whether a decision may be on this call."""
     if decision.tool_name not in (None, call.tool_name):
         return False
@@ -168,7 +160,7 @@ class Script:
         self.recorded = any(one.recorded for one in self._left)
         """Whether the decisions are a recording's: what they do not cover may have become another call since."""
 
-    def take(self, call: DecidedCall, *, question: bool) -> ScriptedDecision | None:
+    def take(self, call: "ToolCallView", *, question: bool) -> ScriptedDecision | None:
         """The next decision that covers a call. A question needs an answer, or a denial that names its tool."""
         for index, decision in enumerate(self._left):
             if covers(decision, call) and _fits(decision, question=question):
@@ -182,7 +174,7 @@ class Script:
     def take_answer(self, tool_call_id: str) -> str | None:
         return self._answers.pop(tool_call_id, None)
 
-    def note_used(self, call: DecidedCall, *, approved: bool, edited: bool, question: bool) -> None:
+    def note_used(self, call: "ToolCallView", *, approved: bool, edited: bool, question: bool) -> None:
         """Take the decision out that was used for a call in the log, after the run came back into memory."""
         for index, decision in enumerate(self._left):
             if decision.approved is not approved or not _fits(decision, question=question):
@@ -197,7 +189,7 @@ class Script:
                 del self._left[index]
                 return
 
-    def uncovered(self, call: DecidedCall) -> str:
+    def uncovered(self, call: "ToolCallView") -> str:
         """Why a call that no decision covers is not approved, with the nearest decision and the call one below the
         other."""
         actual = f"{call.tool_name} {call.tool_input}"

@@ -1,6 +1,5 @@
 """Scripts of decisions: what they cover, in which order, and what they say of a call that they do not cover."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -8,24 +7,16 @@ import pytest
 from agent_kernel.approvals import scripted
 from agent_kernel.approvals.scripted import Script, ScriptedDecision, answer, approve, deny, edit, script
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest
+from tests.core.record.record_examples import a_call
 
 
-@dataclass(frozen=True)
-class Call:
-    tool_name: str
-    arguments: dict[str, Any]
-
-    @property
-    def tool_input(self) -> str:
-        return canonical(self.arguments)
-
-    @property
-    def digest(self) -> str:
-        return digest(self.tool_input)
+def called(tool: str, **arguments: Any) -> ToolCallView:
+    return a_call(tool=tool, arguments=arguments, digest=digest(canonical(arguments)))
 
 
-ONE, NINE = Call("run_python", {"code": "x = 1"}), Call("run_python", {"code": "x = 9"})
+ONE, NINE = called("run_python", code="x = 1"), called("run_python", code="x = 9")
 
 
 def test_short_forms_become_decisions() -> None:
@@ -63,12 +54,12 @@ def test_a_decision_is_for_its_tool_its_arguments_or_its_digest() -> None:
 
 
 def test_the_digest_binds_and_not_the_arguments_beside_it() -> None:
-    forged = ScriptedDecision(True, "run_python", arguments=NINE.arguments, digest=ONE.digest)
+    forged = ScriptedDecision(True, "run_python", arguments={"code": "x = 9"}, digest=ONE.digest)
     assert Script([forged]).take(NINE, question=False) is None
 
 
 def test_questions_take_answers_and_calls_take_none() -> None:
-    asked = Call("ask_user", {"question": "Which?"})
+    asked = called("ask_user", question="Which?")
     reply = answer("The first.")
     assert Script([approve(), deny(), reply]).take(asked, question=True) == reply
     assert Script([reply, approve()]).take(ONE, question=False) == approve()
@@ -78,8 +69,8 @@ def test_questions_take_answers_and_calls_take_none() -> None:
 def test_what_was_used_before_an_interruption_is_not_used_again() -> None:
     changed = edit({"code": "x = 2"}, "run_python")
     left = Script([approve(), changed, deny("no", "run_python"), answer("Yes.")])
-    left.note_used(Call("run_python", {"code": "x = 2"}), approved=True, edited=True, question=False)
+    left.note_used(called("run_python", code="x = 2"), approved=True, edited=True, question=False)
     left.note_used(ONE, approved=False, edited=False, question=False)
-    left.note_used(Call("ask_user", {"question": "?"}), approved=True, edited=False, question=True)
+    left.note_used(called("ask_user", question="?"), approved=True, edited=False, question=True)
     assert left.take(ONE, question=False) == approve()
     assert left.take(ONE, question=False) is None
