@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { changedLines, editable, prettyJson, shownCall } from "../src/text/arguments";
-import { limit, spent, wholeSeconds } from "../src/text/format";
+import { limit, sentence, spent, wholeSeconds } from "../src/text/format";
 import { visible } from "../src/text/invisible";
 import { errorLine, splitTraceback } from "../src/text/traceback";
 
@@ -143,3 +143,11 @@ describe("a traceback", () => {
     expect(errorLine(text)).toBe("KeyError: 'a'");
   });
 });
+
+test.each([
+  ["Look", "Look."],
+  ["Look (again)", "Look (again)."],
+  ["Look. (Or ask.)", "Look. (Or ask.)"],
+  ["Look!", "Look!"],
+  ["", ""],
+])("%j ends as a sentence does", (text, said) => expect(sentence(text)).toBe(said));

@@ -20,7 +20,7 @@ export function oneLine(text: string, characters: number): string {
 }
 
 export function sentence(text: string): string {
-  return text === "" || /[.!?:]$/.test(text) ? text : `${text}.`;
+  return text === "" || /[.!?:]\)?$/.test(text) ? text : `${text}.`;
 }
 
 /** The beginning of a long text, and how much more there is. */
