@@ -1,5 +1,6 @@
-"""One journey beside what people have installed: a prompt waits, the page is loaded again, a call is approved, a cell
-is inserted through the page, the kernel ends. The notebook's own document says all of it, whoever saves it."""
+"""One journey beside what people have installed: a prompt waits, the page is loaded again, all outputs are cleared, a
+call is approved, a cell is inserted through the page, the kernel ends. The notebook's own document says all of it,
+whoever saves it."""
 
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_the_document_says_what_waits_and_has_the_record_and_cells_come_through_
             notebook.command("docmanager:save")
         wait_until(lambda: "product = 6 * 7" in notebook.path.read_text(), "the file to say what waits")
         notebook.reload()
+        notebook.wait_for_state("awaiting_approval")
+        notebook.command("notebook:clear-all-cell-outputs")  # a run that is open is shown again
         notebook.wait_for_state("awaiting_approval")
         notebook.press("Approve")
         notebook.wait_for_state("awaiting_approval", card=1)
