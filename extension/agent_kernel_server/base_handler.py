@@ -18,7 +18,7 @@ from agent_kernel.protocol.lists import ClientView, ListedCall, ListedRun
 from agent_kernel.runtime.clients.dispatch import reply_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.identity import AUTH_RESOURCE, Action, may, person_of
-from agent_kernel_server.mcp_server.client_calls import STOPS
+from agent_kernel_server.mcp_server.outside_calls import STOPS
 from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)

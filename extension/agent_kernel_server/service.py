@@ -33,8 +33,8 @@ from agent_kernel_server import prometheus
 from agent_kernel_server.event_log import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
-from agent_kernel_server.mcp_server.client_calls import ClientCalls, ClientExecutor
 from agent_kernel_server.mcp_server.notebooks import Notebooks
+from agent_kernel_server.mcp_server.outside_calls import ClientCalls, ClientExecutor
 from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.documents import Documents

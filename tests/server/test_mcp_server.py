@@ -15,8 +15,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import BlobResourceContents, ElicitResult, ImageContent, Implementation, TextResourceContents
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel_server.mcp_server import client_calls
 from agent_kernel_server.mcp_server import offered as mcp_server
+from agent_kernel_server.mcp_server import outside_calls
 from tests.security.test_strangers import cookie_of
 from tests.server.cells import OpenPage
 from tests.server.client import Api, Kernel, OpenChannel
@@ -311,7 +311,7 @@ async def test_a_program_that_starts_programs_is_led_to_the_server(server: Serve
 async def test_a_client_that_floods_is_told_to_wait_and_its_name_hides_nothing(
     server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_calls, "MOST_OPEN", 2)
+    monkeypatch.setattr(outside_calls, "MOST_OPEN", 2)
     monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.1)
     async with connected(server, f"Claude\u202e  Code\n{'x' * 500}") as client:
         answers = [

@@ -19,8 +19,8 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.version import __version__
 from agent_kernel_server.mcp_server.call_answers import open_text, read_result
-from agent_kernel_server.mcp_server.client_calls import TOOLS, Caller, ClientCalls
 from agent_kernel_server.mcp_server.notebooks import Place
+from agent_kernel_server.mcp_server.outside_calls import TOOLS, Caller, ClientCalls
 
 WAIT_SECONDS = 25.0
 """The longest that a request is held up. Clients give up on a silent call, some after 60 s."""

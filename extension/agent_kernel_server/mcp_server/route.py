@@ -14,7 +14,7 @@ from tornado.web import HTTPError
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel_server.identity import Action, may
-from agent_kernel_server.mcp_server.client_calls import STOPS, ClientCalls, Message
+from agent_kernel_server.mcp_server.outside_calls import STOPS, ClientCalls, Message
 from agent_kernel_server.streams import StreamHandler
 
 OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
