@@ -39,7 +39,7 @@ async def test_the_example_asks_a_person_and_prints_the_answer(
     monkeypatch.setattr("builtins.input", answer)
     model.add(call("run_python", code="answer = 6 * 7"))
     model.add(say("It is 42."))
-    server = f"http://localhost:{server.port}{server.app.base_url}"
-    assert await ask(server, server.app.identity_provider.token, "What is 6 * 7?", kernel.kernel_id) == "It is 42."
+    address = f"http://localhost:{server.port}{server.app.base_url}"
+    assert await ask(address, server.app.identity_provider.token, "What is 6 * 7?", kernel.kernel_id) == "It is 42."
     assert ["run_python" in question and "6 * 7" in question for question in questions] == [True]
     assert await kernel.text("print(answer)") == "42\n"

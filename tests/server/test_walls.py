@@ -20,10 +20,8 @@ def extension_traits() -> dict[str, Any]:
 async def test_a_card_and_its_result_name_them_and_the_servers_own_files_are_hidden(
     api: Api, kernel: Kernel, model: FakeOpenAI, server: Server
 ) -> None:
-    server = server.app
-    assert server is not None
     await kernel.text("import os; os.environ.update(PGHOST='db.lab', LAB_KEY='a-key-of-the-lab')")
-    command = f"env; touch new; cat {server.info_file} {server.extension.data_dir}/*"
+    command = f"env; touch new; cat {server.app.info_file} {server.extension.data_dir}/*"
     model.add(call("run_shell", command=command), say("Done."))
     conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
@@ -35,6 +33,6 @@ async def test_a_card_and_its_result_name_them_and_the_servers_own_files_are_hid
     if found_walls().kind == "none":
         return
     assert (ended["state"], "PGHOST=db.lab" in ended["result"]) == ("error", True)
-    for secret in ("a-key-of-the-lab", server.identity_provider.token, "SQLite format 3"):
+    for secret in ("a-key-of-the-lab", server.app.identity_provider.token, "SQLite format 3"):
         assert secret not in ended["result"]
     assert "stopped by the walls: " in ended["result"]
