@@ -31,7 +31,7 @@ async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
     run_id = await api.start_run(conversation_id)
     waiting = await api.next_approval()
     call_id, approval_id = waiting["tool_call_id"], waiting["approval_id"]
-    before = (await api("GET", "conversations", conversation_id))[1]
+    before = await api.get("conversations", conversation_id)
     end = {"status": "success", "text": "forged", "is_whole": True}
     events = [
         *({"event": "outcome", "approval_id": one, "end": end} for one in (call_id, approval_id)),
@@ -45,7 +45,7 @@ async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
     model.add(say("Own."), first=True)  # asked before the honest run goes on
     await liar.announce("run_own", "conv_own")
     await api.ended("conv_own")
-    assert (await api("GET", "conversations", conversation_id))[1] == before
+    assert await api.get("conversations", conversation_id) == before
     assert times_run(side_effect) == 0
     await api("POST", "approvals", approval_id, body={"approved": True})
     view = await api.ended(conversation_id)
@@ -64,30 +64,23 @@ MISFITS: dict[str, dict[str, Any]] = {
     "a tool without a schema": declaration("run_x", "conv_x", tools=[{"name": "t", "description": "d"}]),
     "no such policy": declaration("run_x", "conv_x", policy="everything"),
     "no prompt": declaration("run_x", "conv_x", prompt=None),
+    "a password": declaration("run_x", "conv_x", prompt="my password is hunter2", budget={"tokens": "hunter2"}),
     "nothing": {"declaration": None},
     "a list": {"declaration": {"declaration": [[]]}},
     "a refusal": {"ok": False, "error": "no\nERROR forged line in the server's log"},
 }
 
 
-async def test_a_declaration_that_does_not_fit_starts_nothing(
+async def test_a_declaration_that_does_not_fit_starts_nothing_and_is_not_in_the_servers_log(
     api: Api, liar: Liar, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     for name, lie in MISFITS.items():
         caplog.clear()
         await liar("say(event='announce', run_id='run_x')", declare=lie)
         await until(lambda: "The run run_x was announced but not declared" in caplog.text)
-        assert (await api("GET", "conversations"))[1] == [], name
-        assert "\nERROR forged" not in caplog.text
-
-
-async def test_what_a_user_typed_is_not_in_the_servers_log(
-    api: Api, liar: Liar, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    await liar.announce(prompt="my password is hunter2", budget={"tokens": "hunter2"})
-    await until(lambda: "was announced but not declared" in caplog.text)
-    assert "hunter2" not in caplog.text
+        assert await api.get("conversations") == [], name
+        assert not [words for words in ("\nERROR forged", "hunter2") if words in caplog.text]
 
 
 async def test_a_run_cannot_be_declared_twice_nor_take_anothers_widget(
@@ -132,22 +125,21 @@ async def test_the_built_in_tools_are_no_looser_than_they_ship(
     await api("DELETE", "conversations", "conv_x")
 
 
-class TestASiteThatCapsThePolicy:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"policy_cap": "ask", "site_rules": ['deny run_shell where command matches "*rm*"']}
+CAPPED = {"policy_cap": "ask", "site_rules": ['deny run_shell where command matches "*rm*"']}
 
-    async def test_is_not_talked_out_of_it_by_a_notebook(self, api: Api, liar: Liar, model: FakeOpenAI) -> None:
-        tool = {"type": "object", "properties": {"command": {"type": "string"}}}
-        tools = [{"name": "run_shell", "description": "Run.", "parameters": tool}]
-        model.add(calls(call("run_shell", command="ls"), call("run_shell", command="rm -r x")))
-        await liar.announce(tools=tools, policy="allow", rules=["allow *", "allow run_shell"])
-        await api.next_approval()
-        states = ["proposed"]
-        while "proposed" in states:  # each is judged by itself
-            states = [one["state"] for one in (await api("GET", "conversations", "conv_x"))[1]["tool_calls"]]
-        assert states == ["awaiting_approval", "denied"]
-        await api("DELETE", "conversations", "conv_x")
+
+@pytest.mark.parametrize("extension_traits", [CAPPED])
+async def test_a_site_that_caps_the_policy_is_not_talked_out_of_it(api: Api, liar: Liar, model: FakeOpenAI) -> None:
+    tool = {"type": "object", "properties": {"command": {"type": "string"}}}
+    tools = [{"name": "run_shell", "description": "Run.", "parameters": tool}]
+    model.add(calls(call("run_shell", command="ls"), call("run_shell", command="rm -r x")))
+    await liar.announce(tools=tools, policy="allow", rules=["allow *", "allow run_shell"])
+    await api.next_approval()
+    states = ["proposed"]
+    while "proposed" in states:  # each is judged by itself
+        states = [one["state"] for one in (await api.get("conversations", "conv_x"))["tool_calls"]]
+    assert states == ["awaiting_approval", "denied"]
+    await api("DELETE", "conversations", "conv_x")
 
 
 async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(

@@ -38,58 +38,22 @@ ODD: dict[str, bytes] = {
     "an empty list": b"[]",
     "an empty object": b"{}",
 }
-REFUSED = (
-    "half an emoji",
-    "half an emoji in a name",
-    "the bytes of half an emoji",
-    "no UTF-8",
-    "deep lists",
-    "deep objects",
-    "a long number",
-    "a large number",
-    "no number",
-    "a name twice",
-)
+REFUSED = {
+    *("half an emoji", "half an emoji in a name", "the bytes of half an emoji", "no UTF-8", "deep lists"),
+    *("deep objects", "a long number", "a large number", "no number", "a name twice"),
+}
 """What is no JSON that can be kept, wherever it stands."""
 PLACE = "the odd value"
 
-DECISION = {
-    "approved": True,
-    "reason": None,
-    "edited_input": {"code": "1"},
-    "scope": "once",
-    "rule": None,
-    "digest": "x",
-}
-BUDGET = {
-    "pause_id": "p",
-    "add": {"tokens": 1, "usd": 1.0, "tool_calls": 1, "seconds": 1.0, "steps": 1},
-    "without_usd": False,
-}
-PART = {
-    "type": "text",
-    "text": "Hi",
-    "state": "done",
-    "toolCallId": "c",
-    "approval": {"id": "a", "approved": True, "reason": "r"},
-    "output": 1,
-    "errorText": "e",
-    "url": "u",
-    "mediaType": "m",
-    "preliminary": False,
-}
-CHAT = {
-    "id": "c",
-    "messages": [{"id": "m", "role": "user", "parts": [PART]}],
-    "trigger": "submit-message",
-    "messageId": "m",
-    "kernel_id": "k",
-    "notebook_path": "n.ipynb",
-    "model": "m",
-    "policy": "ask",
-    "effort": "low",
-    "tools": {"t": {"description": "d", "parameters": {"type": "object"}}},
-}
+DECISION = {"approved": True, "edited_input": {"code": "1"}, "scope": "once", "digest": "x"}
+DECISION |= {"reason": None, "rule": None}
+LIMITS = {"tokens": 1, "usd": 1.0, "tool_calls": 1, "seconds": 1.0, "steps": 1}
+BUDGET = {"pause_id": "p", "add": LIMITS, "without_usd": False}
+PART = {"type": "text", "text": "Hi", "state": "done", "toolCallId": "c", "output": 1, "errorText": "e"}
+PART |= {"approval": {"id": "a", "approved": True, "reason": "r"}, "url": "u", "mediaType": "m", "preliminary": False}
+CHAT = {"id": "c", "messages": [{"id": "m", "role": "user", "parts": [PART]}], "trigger": "submit-message"}
+CHAT |= {"kernel_id": "k", "notebook_path": "n.ipynb", "model": "m", "policy": "ask", "effort": "low", "messageId": "m"}
+CHAT |= {"tools": {"t": {"description": "d", "parameters": {"type": "object"}}}}
 BODIES: dict[tuple[str, ...], dict[str, Any]] = {
     ("conversations",): {"kernel_id": "k", "model": "m"},
     ("conversations", "ID", "runs"): {"content": "Hi", "watched": False, "effort": "low"},

@@ -68,12 +68,8 @@ def save(server: Server) -> Save:
 
     async def save_it(*cells: list[dict[str, Any]], path: str = PATH) -> list[list[dict[str, Any]]]:
         code = {"cell_type": "code", "source": "%%agent", "metadata": {"trusted": True}, "execution_count": 1}
-        content = {
-            "cells": [code | {"id": f"cell{number}", "outputs": outputs} for number, outputs in enumerate(cells)],
-            "metadata": {},
-            "nbformat": 4,
-            "nbformat_minor": 5,
-        }
+        written = [code | {"id": f"cell{number}", "outputs": outputs} for number, outputs in enumerate(cells)]
+        content = {"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
         body = json.dumps({"type": "notebook", "format": "json", "content": content})
         answer = await server.fetch("api", "contents", path, method="PUT", body=body)
         assert "message" not in json.loads(answer.body), "the notebook is valid"
@@ -90,35 +86,22 @@ async def test_results_stand_after_the_record_that_takes_the_widgets_place(recor
     [saved] = await save([widget(), stream])
     assert saved == [record(result), *results(result), stream]
     assert [output["data"] for output in saved[1:3]] == [CHART, TABLE]
-    assert [output["metadata"][RESULT_MARK] for output in saved[1:3]] == [
-        {"run": "run_1", "call": 1},
-        {"run": "run_1", "call": 2},
-    ]
+    marks = [output["metadata"][RESULT_MARK] for output in saved[1:3]]
+    assert marks == [{"run": "run_1", "call": number} for number in (1, 2)]
 
 
-async def test_what_the_page_has_shown_already_is_saved_as_it_is(records: RecordKeeper, save: Save) -> None:
-    result = a_result(CHART, TABLE)
-    await keep(records, "w1", result)
-    shown = [record(result), *results(result)]
-    assert await save(shown) == [shown]
-    [again] = await save(*await save(shown))
-    assert again == shown
-
-
-async def test_results_stand_once_where_a_run_is_shown_twice(records: RecordKeeper, save: Save) -> None:
+async def test_results_stand_once_where_a_run_is_shown_twice_or_again(records: RecordKeeper, save: Save) -> None:
     result = a_result(CHART, {"image/png": PNG})
     await keep(records, "w1", result)
-    here, there = await save([widget()], [widget()])
-    assert here == [record(result), *results(result)]
-    assert there == [record(result, alone=True)]
-    assert PNG in there[0]["data"]["text/html"]
-    here, there = await save([widget()], [record(result), *results(result)])
-    assert here == [record(result, alone=True)]
-    assert there == [record(result), *results(result)]
-    assert await save([record(result, alone=True)], [widget()]) == [
-        [record(result, alone=True)],
-        [record(result), *results(result)],
-    ]
+    whole, short = [record(result), *results(result)], [record(result, alone=True)]
+    assert PNG in short[0]["data"]["text/html"]
+    for shown, saved in (
+        ([whole], [whole]),
+        ([[widget()], [widget()]], [whole, short]),
+        ([[widget()], whole], [short, whole]),
+        ([short, [widget()]], [short, whole]),
+    ):
+        assert await save(*shown) == saved
 
 
 async def test_a_record_says_the_prompt_where_the_cell_does_not(records: RecordKeeper, save: Save) -> None:
@@ -153,9 +136,8 @@ async def test_a_run_that_can_be_tried_again_keeps_its_cards_and_has_its_last_re
 async def test_results_go_into_no_other_notebook(records: RecordKeeper, save: Save) -> None:
     result = a_result(CHART)
     await keep(records, "w1", result)
-    assert await save([widget()], path="copy.ipynb") == [[widget()]]
-    assert await save([record(result)], path="copy.ipynb") == [[record(result)]]
-    assert await save(results(result), path="copy.ipynb") == [results(result)]
+    cells = [[widget()], [record(result)], results(result)]
+    assert await save(*cells, path="copy.ipynb") == cells
 
 
 @pytest.mark.parametrize(
