@@ -1,9 +1,10 @@
 """What the JupyterLab extension adds to a notebook: cells of code that ran, and ways to what waits."""
 
+import re
 from contextlib import suppress
 from typing import Any, cast
 
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Error, Page, Route, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
@@ -14,6 +15,14 @@ from tests.programs import wait_until
 
 WAITS = "Waiting for you: Run Python"
 PRESS_AGAIN_MS = 5_000
+RUNS = 500
+LAID_OUT = "heads => heads.map(head => head.firstChild.checkVisibility({ contentVisibilityAuto: true }))"
+WATCH = """panel => {
+  window.changes = [];
+  const watch = new MutationObserver(changes => window.changes.push(...changes.map(
+    ({ type, attributeName, target }) => `${type} ${attributeName} of ${target.outerHTML?.slice(0, 100)}`)));
+  watch.observe(panel.lastElementChild, { childList: true, subtree: true, characterData: true, attributes: true });
+}"""
 
 
 def sources(page: Page) -> list[tuple[str, int | None]]:
@@ -150,3 +159,51 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     expect(run.locator(".agent-kernel-run-head")).to_contain_text("Done · ")
     expect(tab).to_have_count(0)
     page.goto("about:blank")  # it was in a workspace of its own
+
+
+def ended_run(number: int) -> dict[str, Any]:
+    began = f"2026-11-20T{number // 60:02}:{number % 60:02}"
+    return {
+        "run_id": f"run_{number}",
+        "conversation_id": "conv",
+        "status": "complete",
+        "prompt": f"Prompt {number}",
+        "notebook": f"{number % 5}.ipynb",
+        "kernel_id": None,
+        "cell_id": "cell",
+        "waits_for": [],
+        "shown": False,
+        "started_at": f"{began}:00Z",
+        "ended_at": f"{began}:02Z",
+        "usage": {"cost": 0.004, "cost_is_partial": False},
+    }
+
+
+def test_the_panel_lays_out_what_is_in_view_of_500_runs_and_draws_nothing_again(
+    open_notebook: OpenNotebook, page: Page
+) -> None:
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(re.sub(r"&\d+$", "", route.request.url.partition("?")[2]))  # JupyterLab adds the time
+        route.fulfill(json=[ended_run(number) for number in range(RUNS)] if asked[-1] == f"limit={RUNS}" else [])
+
+    page.route("**/agent-kernel/api/runs?*", answer)
+    notebook = open_notebook(["1 + 1"])
+    notebook.command("agent-kernel:show-runs")
+    panel = page.get_by_role("region", name="What Waits and What Ran")
+    heads = panel.locator(".agent-kernel-run-head")
+    expect(heads).to_have_count(RUNS)
+    wait_until(lambda: 0 < heads.evaluate_all(LAID_OUT).count(True) < RUNS / 5, "few of the runs to be laid out")
+    heads.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(heads.nth(1)).to_be_focused()
+    page.keyboard.press("End")
+    expect(heads.last).to_be_focused()
+    expect(heads.last).to_be_in_viewport()
+    panel.evaluate(WATCH)
+    for _ in range(2):  # the first may have been on its way before
+        with page.expect_response(lambda answer: f"limit={RUNS}" in answer.url):
+            pass
+    assert page.evaluate("window.changes") == []
+    assert set(asked) <= {f"limit={RUNS}", "state=open&limit=0"}, "nothing is asked for each run"
