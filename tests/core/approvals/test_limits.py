@@ -17,7 +17,7 @@ from agent_kernel.protocol.events import ErrorEvent, ToolStateEvent
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel.tools.function import tool
 from tests.core.runtime.runtime_fixtures import (
@@ -136,6 +136,16 @@ async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Stages)
     assert (result.text, result.run.conversation_budget.limits.tool_calls) == ("Two.", 5)
     [raised] = [entry for entry in await stage.audit() if entry["kind"] == "budget"]
     assert (raised["of"], raised["limits"], raised["decided_by"]) == ("conversation", {"tool_calls": 5}, "ana")
+
+
+async def test_of_a_turn_with_more_calls_than_the_conversation_has_left_only_so_many_start(stages: Stages) -> None:
+    many = calls(*(call("look", call_id=f"c{number}") for number in range(3)))
+    turns, whole = [call("look", call_id="a"), say("One."), many], BudgetLimits(tool_calls=2)
+    stage = await stages(turns, attended=False, conversation_budget=whole)
+    await stage.run()
+    result = await stage.run()
+    assert [one.state for one in result.tool_calls] == ["success", "denied", "denied"]
+    assert "conversation's budget of tool calls" in result.tool_calls[1].reason
 
 
 async def test_a_conversations_budget_outlives_the_process_with_what_was_added(tmp_path: Path) -> None:

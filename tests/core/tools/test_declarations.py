@@ -13,9 +13,10 @@ from langchain_core.tools import StructuredTool
 from langchain_core.tools import Tool as TextTool
 from langchain_core.tools import tool as langchain_tool
 from langgraph.prebuilt import InjectedState
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError
+from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.function import as_tool, tool
 from agent_kernel.tools.registry import ToolRegistry
@@ -138,6 +139,12 @@ def test_a_cache_is_refused_that_is_no_time_or_of_a_tool_that_acts(cache: Any) -
         tool(read_only=True, cache=cache)(drop_rows)
     with pytest.raises(ConfigurationError, match="'drop_rows' can't be cached: it is not read-only"):
         tool(cache=True)(drop_rows)
+
+
+def test_a_declaration_that_keeps_outcomes_for_no_time_is_refused() -> None:
+    declared = {"name": "x", "description": "", "parameters": {}, "cache_seconds": 0}
+    with pytest.raises(ValidationError):
+        TypeAdapter(ToolDeclaration).validate_python(declared)
 
 
 @pytest.mark.parametrize("name", ["", "two words", "x" * 65, "naïve"])
