@@ -191,8 +191,7 @@ def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_e
     # The same press goes on through what needs the next run.
     expect(button(notebook, "Run from here when it ends")).to_have_attribute("aria-pressed", "true")
     notebook.press("Approve")
-    wait_until(lambda: notebook.text(5) == "'the last'", "the last cell to be run")
-    assert notebook.text(4) == "5"
+    wait_until(lambda: (notebook.text(4), notebook.text(5)) == ("5", "'the last'"), "the last cells to be run")
 
     notebook.set_source(2, "diameter")
     notebook.run(1)

@@ -27,8 +27,8 @@ try {
 """
 
 
-EXTENSION_READS = "agent-kernel/api/runs?state=open"
-"""What the JupyterLab extension asks the server, for any notebook that is opened."""
+EXTENSION_READS = "agent-kernel/api/runs?"
+"""What the JupyterLab extension asks the server, for any notebook that is opened, and for a panel that is."""
 
 
 def script(waiting: dict[str, Any]) -> str:
