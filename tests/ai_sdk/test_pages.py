@@ -340,3 +340,34 @@ async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_go
         assert (status, tools({"messages": loaded})[0]["errorText"]) == (200, tools(state)[0]["errorText"])
         await one.close()
     assert ran.read_text() == "x"
+
+
+async def test_of_two_pages_that_decide_differently_one_wins_and_both_show_it(
+    count: Count, page: OpenPage, api: Api
+) -> None:
+    counted = await count(say("Done."))
+    other = await page()
+    await other.open(messages=await whole(counted.page, api))
+    pages, approval_id = (counted.page, other), counted.part["approval"]["id"]
+    await asyncio.gather(*(each("decide", id=approval_id, approved=each is other) for each in pages))
+    seen = [states(await each.said("Done.")) for each in pages]
+    assert seen[0] == seen[1]
+    assert await counted.times() == (seen[0] == ["output-available"])
+
+
+async def test_a_question_of_the_model_is_answered_on_the_page(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("ask_user", question="Which color?"), say("Blue it is."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Paint.")
+    [part] = tools(await one.answered())
+    assert (part["type"], part["state"], part["input"]) == (
+        "tool-ask_user",
+        "input-available",
+        {"question": "Which color?"},
+    )
+    await one("output", tool="ask_user", toolCallId=part["toolCallId"], output="blue")
+    state = await one.said("Blue it is.")
+    assert (tools(state)[0]["output"], len(state["requests"])) == ("blue", 2)
+    await same_after_a_reload(one, api)

@@ -4,6 +4,7 @@ from playwright.sync_api import expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LOAD_READY
 from tests.e2e.model import Gate, WrittenModel
 
 CELLS = [
@@ -12,14 +13,13 @@ CELLS = [
     "[name in globals() for name in ('product', 'limit', 'third')]",
     "%%agent\nWait ten minutes.",
     "limit",
-    "%%agent\nAsk me.",
 ]
 LINES = (
     "from getpass import getpass\nname = input('Name: ')\ntoken = getpass('Token: ')\nprint(name, len(token), token)"
 )
 
 
-def test_three_calls_are_approved_edited_and_denied_a_run_is_stopped_and_code_gets_its_lines_after_a_reload(
+def test_three_calls_are_approved_edited_and_denied_and_a_run_is_stopped(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     codes = "product = 6 * 7\nprint('the product is', product)", "limit = 10\nprint('limit', limit)", "third = 3"
@@ -67,8 +67,13 @@ def test_three_calls_are_approved_edited_and_denied_a_run_is_stopped_and_code_ge
     notebook.run(4)
     assert notebook.text(4) == "25"
 
+
+def test_code_gets_the_lines_that_it_asks_for_also_after_a_reload(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
     model.says(call("run_python", code=LINES), say("Thank you."))
-    notebook.run(5)
+    notebook = open_notebook([LOAD_READY, "%%agent\nAsk me."])
+    notebook.run_through(1)
     notebook.press("Approve")
     answer = notebook.card(1).get_by_role("textbox", name="Your answer")
     expect(answer).to_be_visible()
@@ -82,6 +87,6 @@ def test_three_calls_are_approved_edited_and_denied_a_run_is_stopped_and_code_ge
     expect(notebook.card(2)).to_contain_text("Token:")
     secret.fill("open sesame 42")
     secret.press("Enter")
-    expect(notebook.record().last).to_contain_text("Thank you.")
-    expect(notebook.record().last).to_contain_text("Token: ········")
+    expect(notebook.record()).to_contain_text("Thank you.")
+    expect(notebook.record()).to_contain_text("Token: ········")
     assert "sesame" not in notebook.page.content()

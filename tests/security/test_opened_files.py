@@ -195,3 +195,12 @@ def test_descriptors_are_closed_after_every_kind_of_end(root: Path) -> None:
     ):
         outcomes(act)
     assert opened() == []
+
+
+def test_a_folder_that_is_deeper_than_is_looked_is_said(root: Path) -> None:
+    deep = root / "data"
+    for _ in range(105):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (deep / "needle.txt").write_text("needle")
+    assert "folders deep" in search_files(root, "needle")

@@ -224,3 +224,22 @@ async def test_a_run_in_the_mode_edit_writes_notes_and_asks_about_what_runs_by_i
     ended = await api.ended(conversation_id)
     assert [one["state"] for one in ended["tool_calls"]] == ["success", "denied", "denied"]
     assert [path for path in files if (root / path).exists()] == ["notes.md"]
+
+
+async def test_two_calls_of_one_step_make_no_recording_unasked(
+    api: Api, kernel: Kernel, model: FakeOpenAI, root: Path
+) -> None:
+    """Each is judged again when it starts, whichever starts first."""
+    await kernel.run(f"import os\nos.chdir({str(root)!r})")
+    await kernel.run("%load_ext agent_kernel")
+    model.add(
+        calls(
+            call("write_file", path="a.txt", content='{"kind":"a"}'),
+            call("edit_file", path="a.txt", old_text='"a"', new_text='"recording"'),
+        ),
+        say("Done."),
+    )
+    ended = await api.ended(await api.begin(kernel, policy="edit"))
+    first, second = (one["state"] for one in ended["tool_calls"])
+    assert (first, second) in [("success", "denied"), ("success", "error")]  # an error, where there is no file yet
+    assert (root / "a.txt").read_text() == '{"kind":"a"}'

@@ -34,8 +34,9 @@ async def run_to_end(api: Api, kernel: Kernel, model: FakeOpenAI, code: str) -> 
     [
         ("raise KeyboardInterrupt('mine')", ["The code raised KeyboardInterrupt itself", "mine"]),
         (f"{SHELL}\ntime.sleep(600)", [BY_A_SIGNAL]),
+        ("os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(600)", [BY_A_SIGNAL]),
     ],
-    ids=["raised", "signalled"],
+    ids=["raised", "shell", "signalled"],
 )
 async def test_an_interrupt_that_nobody_asked_jupyter_for_is_not_the_users_and_the_model_goes_on(
     api: Api, kernel: Kernel, model: FakeOpenAI, code: str, said: list[str]
@@ -64,3 +65,44 @@ async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
     await page.send({"type": "tool_cancel", "tool_call_id": waiting["tool_call_id"]})
     view = await api.ended(conversation_id)
     assert (view["tool_calls"][0]["state"], view["runs"][0]["status"]) == ("cancelled", "complete")
+
+
+async def test_an_interrupt_in_the_moment_in_which_the_cell_of_a_prompt_ends_stops_its_run(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    """The run has started, and what is left of the message is Jupyter's own."""
+    model.add(call("run_python", code="1"))
+    await kernel.run("%load_ext agent_kernel")
+    await kernel.run("%%agent\nGo.")
+    await api.next_approval()
+    await kernel.run(
+        "import signal\n"
+        "def interrupt(result):\n"
+        "    get_ipython().events.unregister('post_run_cell', interrupt)\n"
+        "    if result.info.raw_cell.startswith('%%agent'):\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    else:\n"
+        "        get_ipython().events.register('post_run_cell', interrupt)\n"
+        "get_ipython().events.register('post_run_cell', interrupt)"
+    )
+    outputs = await kernel.run("%%agent\nGo on.")
+    assert "error" not in [one["msg_type"] for one in outputs]
+    view = await api.ended((await api.listed("runs", 2))[-1]["conversation_id"])
+    assert [run["status"] for run in view["runs"]] == ["cancelled", "cancelled"]
+    assert [one["content"] for one in view["runs"][-1]["notices"]] == ["Stopped, because the kernel was interrupted."]
+
+
+async def test_code_that_has_asked_an_agent_and_goes_on_is_interrupted_as_ever(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(say("Done."))
+    await kernel.run("%load_ext agent_kernel")
+    outputs = await kernel.run(
+        "import signal\n"
+        "get_ipython().run_cell_magic('agent', '', 'Go.')\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+        "print('went on')"
+    )
+    assert [one["content"]["ename"] for one in outputs if one["msg_type"] == "error"] == ["KeyboardInterrupt"]
+    view = await api.ended((await api.listed("runs"))[-1]["conversation_id"])
+    assert [run["status"] for run in view["runs"]] == ["complete"]

@@ -11,7 +11,7 @@ import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelRefused
 from agent_kernel.models.api import Amendment
-from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, facts_of
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api
@@ -346,3 +346,28 @@ async def test_a_body_that_is_too_large_goes_again_without_its_older_pictures_an
         for what in left_out
     ]
     assert (items[-1], notices(again)) == (say("I see."), [])
+
+
+async def test_a_request_that_is_asked_otherwise_is_asked_at_once_and_retried_as_often_as_another() -> None:
+    clock = VirtualClock()
+    script = (refusal("fake does not support tools"), failure(500, times=3), say("Hi"))
+    async with connected(*script, clock=clock) as (server, model):
+        assert (await collect(model, REQUEST))[-1] == say("Hi")
+    assert ["tools" in request.body for request in server.requests] == [True, *[False] * 4]
+    assert len(clock.slept) == 3
+
+
+async def test_what_is_learned_is_of_one_model_at_one_endpoint_and_listed() -> None:
+    async with FakeOpenAI([too_long_for(8_192)]) as one, FakeOpenAI() as other:
+        endpoints = [configured(name, {"base_url": at.url}) for name, at in (("one", one), ("two", other))]
+        resolver = ModelResolver(endpoints=endpoints, environ={"OPENAI_BASE_URL": one.url})
+        first = resolver.resolve("one/unlisted")
+        with pytest.raises(ContextExceeded):
+            await collect(first)
+        names = ("openai/unlisted", "one/fake", "two/unlisted")
+        assert [facts_of(resolver.resolve(name)).context_tokens for name in names] == [8_192, None, None]
+        views = {view.name: view.models for view in (await resolver.listed()).endpoints}
+        await resolver.aclose()
+    learned = {name: [model.context_is_learned for model in models] for name, models in views.items()}
+    assert learned == {"one": [False, True], "openai": [False, True], "two": [False]}
+    assert (views["one"][1].name, views["one"][1].context_tokens) == ("one/unlisted", 8_192)

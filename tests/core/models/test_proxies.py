@@ -128,13 +128,15 @@ async def test_a_proxy_that_can_not_be_used_is_said_in_one_line(value: str, monk
 class Authority:
     """A certificate that signs itself, for 127.0.0.1, and a server that shows it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, days: int = 1) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"An authority of our {folder.name}")])
-        now, day = datetime.now(UTC), timedelta(days=1)
+        end = datetime.now(UTC) + timedelta(days=days)
         here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
         certificate = (
-            x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+            x509.CertificateBuilder(
+                name, name, key.public_key(), x509.random_serial_number(), end - timedelta(days=9), end
+            )
             .add_extension(here, critical=False)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -184,3 +186,13 @@ async def test_a_file_of_certificates_that_is_none_is_said_in_one_line(
     assert (
         said == f"SSL_CERT_FILE names {path!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
     )
+
+
+async def test_a_certificate_that_has_expired_is_no_matter_of_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path, days=-1)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    async with authority.serving() as (port, _):
+        with pytest.raises(ModelRefused, match=r"is not trusted here: certificate has expired\. OPENAI_BASE_URL sets"):
+            await ask(f"https://127.0.0.1:{port}/v1")
