@@ -35,6 +35,7 @@ _CLOSE = """
     if (widget.context) widget.context.model.dirty = false; // else it would ask
     widget.close();
   }
+  window.jupyterapp?.shell.collapseRight?.();
 """
 _OPEN = (
     """async ([url, path]) => {
