@@ -86,3 +86,16 @@ def test_a_model_object_that_writes_without_end_is_cut_off(kernel: TestKernel) -
     kernel.set_constant("agent_kernel.notebook.hosts.own_model", "MOST_CHARACTERS", 1_000)
     kernel.run(OWN.format(stream="async def stream(self, request):\n        while True: yield TextDelta('x' * 100)"))
     assert "its answer is longer than 1,000 characters" in kernel.value("run.wait().error.message")
+
+
+def test_a_model_object_that_makes_a_recording_hears_what_was_decided(kernel: TestKernel) -> None:
+    turn = "yield ModelTurn('', tool_calls=(RequestedCall('', 'run_python', '{\"code\": \"1\"}'),))"
+    stream = f"""async def stream(self, request):
+        if request.messages[-1]["role"] == "tool": yield ModelTurn("Done.")
+        else: {turn}
+    async def record_decision(self, decision, *, prompt): heard.append((decision.approved, prompt))"""
+    own = OWN.format(stream=stream).replace(
+        'policy="allow").start("Say something."', 'policy="ask").start("Go.", [True]'
+    )
+    kernel.run(f"heard = []\n{own}")
+    assert kernel.value("run.wait().status, heard") == "('complete', [(True, 'Go.')])"

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, get_args
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, ModelError
 from agent_kernel.models.answer_reading import MOST_CHARACTERS
 from agent_kernel.models.base import (
@@ -47,14 +48,21 @@ class OwnModel:
 
     @property
     def recorded(self) -> bool:
-        return bool(getattr(self.model, "recorded", False))
+        return bool(self.model.recorded)
 
     @property
     def facts(self) -> ModelFacts:
         return facts_of(self.model)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """Those of a recording that the object plays."""
+        find = getattr(self.model, "scripted_decisions", None)
+        return find(prompt) if find is not None else ()
+
+    async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
+        """See `RecordsDecisions`: of an object that records."""
+        if record := getattr(self.model, "record_decision", None):
+            await record(decision, prompt=prompt)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         """Raises `ModelError` for every fault of the object."""
