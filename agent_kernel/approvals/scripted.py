@@ -4,12 +4,14 @@ that ask where nobody sits in front of the notebook (`AGENT_KERNEL_APPROVE`).
 What a script may approve is judged in `agent_kernel.runtime.tool_calls.script_decisions`; this module is pure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
 from agent_kernel.tools.arguments import canonical, digest, parse
+from agent_kernel.tools.function import as_tool
+from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agent_kernel.protocol.views import ToolCallView
@@ -20,6 +22,7 @@ __all__ = [
     "Script",
     "ScriptEntry",
     "ScriptedDecision",
+    "ToolName",
     "answer",
     "approval_mode",
     "approve",
@@ -35,6 +38,9 @@ ScriptEntry = ScriptedDecision | bool | str | tuple[bool, str] | tuple[str, bool
 """A decision; `True` or `False` for any tool; a text, which is the reason of a denial; (False, reason); or (tool name,
 approved) and (tool name, approved, reason)."""
 
+ToolName = str | Tool | Callable[..., Any]
+"""A tool, by its name or as it was given to the agent: a function or what `ak.tool` made of it."""
+
 VARIABLE = "AGENT_KERNEL_APPROVE"
 ApprovalMode = Literal["none", "recorded", "all"]
 """`none`: only decisions that the notebook's code scripts; `recorded`: else those of the model's recording; `all`: else
@@ -46,30 +52,24 @@ _BEFORE = 60
 """How many of them may be before the first difference."""
 
 
-def approve(tool_name: str | None = None, arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
+def approve(tool: ToolName | None = None, arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
     """Approve the next call: of any tool, of this one, or of this one with exactly these arguments."""
-    return ScriptedDecision(approved=True, tool_name=tool_name, arguments=_checked(arguments))
+    return ScriptedDecision(approved=True, tool_name=_name(tool), arguments=_checked(arguments))
 
 
-def deny(
-    reason: str | None = None, tool_name: str | None = None, arguments: Mapping[str, Any] | None = None
-) -> ScriptedDecision:
-    """Deny the next such call. The model gets the reason."""
-    return ScriptedDecision(approved=False, tool_name=tool_name, reason=reason, arguments=_checked(arguments))
+def deny(reason: str | None = None, tool: ToolName | None = None) -> ScriptedDecision:
+    """Deny the next call, of any tool or of this one. The model gets the reason."""
+    return ScriptedDecision(approved=False, tool_name=_name(tool), reason=reason)
 
 
-def edit(
-    new_arguments: Mapping[str, Any], tool_name: str, arguments: Mapping[str, Any] | None = None
-) -> ScriptedDecision:
-    """Run the next such call with other arguments, which are checked as a person's edit is."""
-    return ScriptedDecision(
-        approved=True, tool_name=tool_name, arguments=_checked(arguments), edited_input=_checked(new_arguments)
-    )
+def edit(arguments: Mapping[str, Any], tool: ToolName) -> ScriptedDecision:
+    """Run the next call of this tool with these arguments, which are checked as a person's edit is."""
+    return ScriptedDecision(approved=True, tool_name=_name(tool), edited_input=_checked(arguments))
 
 
-def answer(text: str, tool_name: str = "ask_user", arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
+def answer(text: str, tool: ToolName = "ask_user") -> ScriptedDecision:
     """Answer the next question of the model."""
-    return ScriptedDecision(approved=True, tool_name=tool_name, arguments=_checked(arguments), answer=text)
+    return ScriptedDecision(approved=True, tool_name=_name(tool), answer=text)
 
 
 def approve_all(*, times: int = MOST_DECISIONS) -> tuple[ScriptedDecision, ...]:
@@ -120,6 +120,11 @@ def _check_texts(decision: ScriptedDecision) -> None:
     for name in ("tool_name", "reason", "answer"):
         if not isinstance(value := getattr(decision, name), str | None):
             raise ConfigurationError(f"The {name} of a decision is text, not {type(value).__name__!r}.")
+
+
+def _name(tool: ToolName | None) -> str | None:
+    """The name of a tool. Raises `ToolDeclarationError` for what is no tool."""
+    return tool if tool is None or isinstance(tool, str) else as_tool(tool).declaration.name
 
 
 def _checked(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:

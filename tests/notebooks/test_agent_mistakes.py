@@ -29,7 +29,7 @@ MODEL = "type('Own', (), {'stream': print})"
         ("ak.Policy(rules=3)", "rules is a list of texts, such as ['deny run_shell']"),
         ("ak.Policy(rules=[3])", "rules is a list of texts, such as ['deny run_shell']"),
         ("ak.edit('df.head()', 'run_python')", "a dict, such as {'code': '1 + 1'}, not 'str'"),
-        ("ak.Agent().run('hi', approvals=[ak.approve(3)])", "The tool_name of a decision is text, not 'int'."),
+        ("ak.approve(3)", "An object of type 'int' is not a tool."),
         ("ak.Agent().run('hi', approvals='yes')", "Decisions are a list, such as [True]"),
     ],
 )

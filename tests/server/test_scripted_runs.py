@@ -11,7 +11,7 @@ TURN = calls(call("run_python", code="a = 1"), call("run_python", code="b = 1"),
 RUN = """\
 import agent_kernel as ak
 run = ak.Agent().start("Go.", approvals=[
-    ak.approve("run_python", {"code": "a = 1"}), ak.deny("Not b.", "run_python", {"code": "b = 1"}),
+    ak.approve("run_python", {"code": "a = 1"}), ak.deny("Not b.", "run_python"),
 ])
 print(run.run_id)
 """

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+import agent_kernel as ak
 from agent_kernel.approvals import scripted
 from agent_kernel.approvals.scripted import Script, ScriptedDecision, answer, approve, deny, edit, script
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import ConfigurationError, ToolDeclarationError
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.tools.arguments import canonical, digest
+from agent_kernel.tools.function import as_tool
 from tests.core.record.record_examples import a_call
 
 
@@ -30,6 +32,24 @@ def test_short_forms_become_decisions() -> None:
     )
     assert scripted.approve_all(times=2) == (ScriptedDecision(True),) * 2
     assert set(scripted.deny_all("no")) == {ScriptedDecision(False, reason="no")}
+
+
+@ak.tool(name="drop_rows")
+def drop(table: str) -> int:
+    """Delete rows."""
+    return len(table)
+
+
+def test_a_decision_names_its_tool_by_name_function_or_object() -> None:
+    for tool in ("drop_rows", drop, as_tool(drop)):
+        assert ak.approve(tool, {"table": "t"}) == ak.approve(tool=tool, arguments={"table": "t"})
+        assert ak.approve(tool, {"table": "t"}) == ScriptedDecision(True, "drop_rows", arguments={"table": "t"})
+        assert ak.deny("no", tool) == ak.deny(reason="no", tool=tool) == ScriptedDecision(False, "drop_rows", "no")
+        edited = ScriptedDecision(True, "drop_rows", edited_input={"table": "t"})
+        assert ak.edit({"table": "t"}, tool) == ak.edit(arguments={"table": "t"}, tool=tool) == edited
+        assert ak.answer("x", tool) == ak.answer(text="x", tool=tool) == ScriptedDecision(True, "drop_rows", answer="x")
+    with pytest.raises(ToolDeclarationError):
+        ak.approve(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [True, "all", [1], [("a", "b")], [None], [approve()] * 1_001])
