@@ -6,7 +6,7 @@ nothing was done, a `pong`, the `session` that a `resume` led to, or else an `ac
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from agent_kernel.protocol.vocabulary import PolicyMode, Scope
 
@@ -54,6 +54,19 @@ class Decision(Body):
     """The text of the offered rule to save; `None` saves the rule for every call of the tool."""
     digest: str | None = None
     """The digest that the person saw. If it is given and differs from the log's, nothing is decided."""
+
+    @field_validator("scope", mode="before")
+    @classmethod
+    def _none_is_once(cls, value: Any) -> Any:
+        return "once" if value is None else value
+
+    @field_validator("edited_input", mode="before")
+    @classmethod
+    def _name_the_field(cls, value: Any) -> Any:
+        """Pydantic would name each type that the field may have."""
+        if value is not None and not isinstance(value, dict | str):
+            raise ValueError("Input should be a JSON object, or its text")
+        return value
 
 
 class ApprovalResponseCommand(Command, Decision):

@@ -31,7 +31,7 @@ from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import lifecycle, recovery, server_offer
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
-from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, with_server_tools
+from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, undeclared, with_server_tools
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.runs.undo import Undo
 from agent_kernel.runtime.settings import RunSpec
@@ -41,6 +41,7 @@ from agent_kernel.runtime.tool_calls import always_allow, approval, policy_switc
 from agent_kernel.runtime.tool_calls.shown_images import prepare_one
 from agent_kernel.runtime.turns import pauses
 from agent_kernel.runtime.turns.model_turn import take_message
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.server_tools import START_SERVERS
@@ -166,7 +167,7 @@ class Conversation:
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
         spec = changed(next_spec(last, content, chosen))
         spec = replace(spec, prompt_id=message_id, prompt_images=images or [])
-        return (await self.start_run(spec, last.executor if last is not None else None)).run_id
+        return (await self.start_run(spec, last.executor)).run_id
 
     async def keep_pictures(self, raw: Sequence[bytes]) -> ImageRefs:
         """Store pictures that are sent with a message, in their form for models. Raises `NoPicture`."""
@@ -193,11 +194,12 @@ class Conversation:
         """Whether a run is over. Raises `UnknownRun`."""
         return (await self._log.read(lambda sql: runs.read_run(sql, run_id))).ended_at is not None
 
-    async def _last_run(self) -> LastRun | None:
-        """Without its tools where its kernel is gone. `None` where there was no run."""
+    async def _last_run(self) -> LastRun:
+        """Without its tools where its kernel is gone. Where there was no run: see `undeclared`."""
         last = self._queue.last
         if last is None:
-            return await before_restart(self._log, self.row.number, self._find_executor)
+            last = await before_restart(self._log, self.row.number, self._find_executor)
+            return last or await undeclared(self._find_executor)
         try:
             # No cell has declared what is asked next, so none has to be there still.
             await self._find_executor(replace(last.spec, widget_model_id=None), last)
@@ -398,8 +400,7 @@ class Conversation:
         active = await self._queue.begun_run()
         if active is None:
             await self.refuse_elsewhere()
-            last = await self._last_run()
-            executor = last.executor if last is not None else None
+            executor = (await self._last_run()).executor
         else:
             executor = active.executor
         async with self._undoing:
@@ -456,9 +457,11 @@ class Conversation:
         await stopping.stop_run(active, stop)
 
     async def tools(self) -> tuple[ToolDeclaration, ...]:
-        """The tools that the newest run offers; none before the first run."""
+        """The tools that the newest run offers; before the first run, those of a prompt that no cell declares."""
         stored = await self._log.read(lambda sql: runs.last_spec(sql, self.row.number))
-        return restored(stored, prompt="").tools if stored is not None else ()
+        if stored is None:
+            return BUILTIN_TOOLS if self.kernel_id is not None else ()
+        return restored(stored, prompt="").tools
 
     async def snapshot(self) -> Snapshot:
         """The whole conversation, calls with their outputs, and from where events go on."""

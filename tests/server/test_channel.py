@@ -28,7 +28,7 @@ async def test_the_session_comes_first_and_the_answer_streams_as_tokens(
     session = await page.next()
     assert (session["type"], session["protocol"], session["last_seq"]) == ("session", 1, 0)
     assert session["snapshot"]["conversation_id"] == conversation_id
-    assert {"name", "description", "parameters", "approval"} == set(session["tools"][0])
+    assert session["tools"] == [], "there is no kernel that could run any"
     await page.send({"type": "message", "content": "What is 2 + 2?"})
     complete = await page.until("complete")
     assert complete["finish_reason"] == "stop"

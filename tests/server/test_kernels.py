@@ -40,13 +40,17 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     )
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     page = await client(conversation_id)
-    await api.start_run(conversation_id)
+    await page.send({"type": "message", "content": "Go on."})
+    session = await page.next()
     first = await api.next_approval()
     assert first["tool_name"] == "run_python"
+    offered = [tool["function"]["name"] for tool in model.requests[0].body["tools"]]
+    assert offered == [tool["name"] for tool in session["tools"]], "no cell has declared any"
     faulty = {"approved": True, "edited_input": {"program": "x"}}
     status, refused = await api("POST", "approvals", first["approval_id"], body=faulty)
     assert (status, refused["field"]) == (400, "edited_input")
-    status, decided = await api("POST", "approvals", first["approval_id"], body={"approved": True})
+    body = {"approved": True, "reason": None, "edited_input": None, "scope": None}
+    status, decided = await api("POST", "approvals", first["approval_id"], body=body)
     assert status == 200
     assert decided["state"] in ("approved", "executing", "success")
     assert decided["by"] == "user"

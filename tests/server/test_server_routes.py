@@ -135,6 +135,7 @@ INVALID: list[tuple[str, Any, str]] = [
     ("approvals/a", {"approved": "yes"}, "approved"),
     ("approvals/a", {}, "approved"),
     ("approvals/a", {"approved": True, "scope": "forever"}, "scope"),
+    ("approvals/a", {"approved": True, "edited_input": 7}, "edited_input"),
     ("conversations/c/policy", {}, "mode"),
     ("conversations/c/policy", {"mode": "read"}, "mode"),
     ("conversations/c/runs", {"content": ""}, "content"),

@@ -27,7 +27,6 @@ from agent_kernel.runtime.clients.dispatch import (
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.clients.snapshot import session_frame, tool_views
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 
 REPLAYED_EVENTS = 50_000
 """A client that left off further back gets a `session` instead: its snapshot replaces all that the client knows."""
@@ -178,7 +177,7 @@ class ClientSession:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
-        declared = await self.conversation.tools()
+        tools = tool_views(await self.conversation.tools())
         snapshot = await self.conversation.snapshot()
         if self._closed:
             return
@@ -186,7 +185,7 @@ class ClientSession:
             left_off = snapshot.view.last_seq
         self._subscription = self.conversation.subscribe(min(left_off, snapshot.view.last_seq))
         self.conversation.client_came()
-        await self._transport.send(session_frame(snapshot, tool_views(declared or BUILTIN_TOOLS), command_id))
+        await self._transport.send(session_frame(snapshot, tools, command_id))
         self._greeted.set()
 
     async def _send_events(self, subscription: Subscription) -> None:

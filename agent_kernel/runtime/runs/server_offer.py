@@ -73,7 +73,8 @@ async def decide(
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope)
     exact = exactly(call.digest)
     if decision.rule not in (None, exact) or decision.scope == "run":
-        raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
+        message = f"The rule {decision.rule!r} was not offered for this call. Nothing was decided."
+        raise InvalidArguments(message, field="rule")
 
     def work(commit: Commit) -> ToolCallView:
         if decision.approved and decision.scope != "once":

@@ -35,7 +35,7 @@ def save(
         try:
             user_rules.add(UserRule(rule_id, text, now, decided_by))
         except ConfigurationError as error:
-            raise InvalidArguments(f"{error} Nothing was decided.") from error
+            raise InvalidArguments(f"{error} Nothing was decided.", field="scope") from error
     audit.record_rule(
         sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
     )

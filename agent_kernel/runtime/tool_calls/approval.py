@@ -53,7 +53,8 @@ def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
     if decision.rule is None or decision.rule == widest:
         return widest
     if decision.rule not in [offer.text for offer in offered_rules(call) if decision.scope in offer.scopes]:
-        raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
+        message = f"The rule {decision.rule!r} was not offered for this call. Nothing was decided."
+        raise InvalidArguments(message, field="rule")
     return decision.rule
 
 
