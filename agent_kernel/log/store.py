@@ -36,6 +36,8 @@ Listener = Callable[[list[Frame]], None]
 AuditListener = Callable[[list[AuditedEntry]], None]
 MeasureListener = Callable[[list[Measure]], None]
 CLOSED = "Agent Kernel is stopping, and its log is closed. Nothing was done: ask again once it has been started again."
+HEAD_SECONDS = 0.1
+"""How long after a commit the file with the audit trail's head may be behind."""
 MOST_TOGETHER = 64
 """Units in one commit, at most: the first of them waits for the last."""
 
@@ -81,6 +83,7 @@ class Log:
         self._listeners: dict[int, Listener] = {}
         self._audit_listener: AuditListener | None = None
         self._measure_listener: MeasureListener | None = None
+        self._head_timer: asyncio.TimerHandle | None = None
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
@@ -105,6 +108,8 @@ class Log:
         if self._closed:
             return
         self._closed = True
+        if self._head_timer is not None:
+            self._head_timer.cancel()
 
         def close() -> None:
             self._update_head()
@@ -208,8 +213,6 @@ class Log:
             afters = [self._failed(unit, error) for unit in units]
         with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_do_all, afters)
-        if not self._queued:  # what is queued updates it
-            self._update_head()  # no result waits for it
 
     def _do(self, unit: Unit) -> list[After]:
         """Do one unit. What it raises rolls back this unit and no other; it is raised again if SQLite rolled back the
@@ -228,8 +231,10 @@ class Log:
         afters: list[After] = [partial(_succeed, unit.future, result)]
         if transaction.frames:
             afters.append(partial(self._publish, transaction.frames))
-        if transaction.audited and self._audit_listener is not None:
-            afters.append(partial(self._audit_listener, transaction.audited))
+        if transaction.audited:
+            afters.append(self._update_head_soon)
+            if self._audit_listener is not None:
+                afters.append(partial(self._audit_listener, transaction.audited))
         if transaction.measured and self._measure_listener is not None:
             afters.append(partial(self._measure_listener, transaction.measured))
         return afters
@@ -241,6 +246,15 @@ class Log:
         for frame in frames:
             if (listener := self._listeners.get(frame.conversation)) is not None:
                 listener([frame])
+
+    def _update_head_soon(self) -> None:
+        """Once for what is committed within a moment: the next commit of a step need not wait for a file."""
+        if self._head_timer is None and not self._closed:
+            self._head_timer = self._loop.call_later(HEAD_SECONDS, self._queue_head)
+
+    def _queue_head(self) -> None:
+        self._head_timer = None
+        self._thread.submit(self._update_head)
 
     def _update_head(self) -> None:
         if self._file is not None:
