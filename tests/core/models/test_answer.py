@@ -14,7 +14,7 @@ from agent_kernel.models import answer_reading, http
 from agent_kernel.models.answer_reading import MOST_PARTS
 from agent_kernel.models.base import ModelItem, ModelTurn, ToolCallDelta
 from agent_kernel.models.service_faults import Fault, error_object_fault
-from agent_kernel.testing import call, calls, requested
+from agent_kernel.testing import call, calls
 from agent_kernel.testing.wire import responses
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import RESPONSES, WireApi, each_api, said
@@ -67,13 +67,6 @@ def test_the_reason_why_an_answer_ended_is_kept(api: WireApi, finish: str) -> No
     assert read_turn(api, api.body(turn)).finish_reason == finish
 
 
-@each_api
-@pytest.mark.parametrize("raw", [f'{{"n": {2**70 + 1}}}', '{"n": 1'], ids=["a big integer", "no JSON"])
-def test_arguments_of_a_finished_turn_reach_the_loop_as_they_are(api: WireApi, raw: str) -> None:
-    turn = ModelTurn("", tool_calls=(requested("f", raw, call_id="c"),))
-    assert read_turn(api, api.body(turn)).tool_calls == turn.tool_calls
-
-
 def fault_of(api: WireApi, body: bytes) -> Fault:
     with pytest.raises(Fault) as caught:
         read(api, body)
@@ -107,18 +100,11 @@ def test_an_error_in_the_stream_is_an_error(api: WireApi, status: int | None, re
 
 INVALID = {"type": "invalid_request_error"}
 ERRORS: dict[tuple[int | None, bool], list[Any]] = {
-    (None, True): ["Something broke", {"type": "something_new"}],
+    (None, True): ["Something broke"],
     (None, False): [{"code": "content_filter"}],
-    (400, False): [
-        *(INVALID, {**INVALID, "code": None}, {"code": "invalid_prompt"}, {"code": "context_length_exceeded"}),
-        *({"code": "bio_policy"}, {**INVALID, "code": "upstream_invalid_response"}),
-    ],
-    (401, False): [{"type": "authentication_error"}],
-    (429, True): [{"code": "429"}, {"type": "rate_limit_error"}, {"code": "rate_limit_exceeded"}],
+    (400, False): [INVALID, {"code": "context_length_exceeded"}],
+    (429, True): [{"code": "429"}, {"type": "rate_limit_error"}],
     (429, False): [{"code": "insufficient_quota"}],
-    (500, True): [{"code": "upstream_invalid_response", "type": "server_error"}],  # the type goes first
-    (503, True): [{"code": "server_is_overloaded"}],
-    (504, True): [{"type": "timeout_error"}, {"code": "vector_store_timeout"}],
     (529, True): [{"type": "overloaded_error"}],
 }
 
@@ -138,12 +124,9 @@ def test_a_response_that_failed_is_an_error() -> None:
 NO_ANSWERS = {
     b"data: {nonsense\n\n": {"retry": True},
     b"data: 17\n\n": {"retry": True},
-    b"data: \xff\xfe\n\n": {"retry": True},
     b"\n<!doctype html><title>Sign in</title>": {"kind": "address"},
     b'{"status": "ok"}': {"kind": "address"},
     b"": {"detail": "the server sent no answer"},
-    b"\n\n: keep-alive\n\n": {"detail": "the server sent no answer"},
-    b"data: [DONE]\n\n": {"detail": "the server sent no answer"},
 }
 
 
@@ -171,11 +154,9 @@ GZIP = {"Content-Encoding": "gzip"}
     [
         (Reply(body=b"odd", headers={"Content-Encoding": "br"}), "packed as 'br', which was not asked for"),
         (Reply(body=b"odd", headers=GZIP, times=4), "incorrect header check"),
-        (Reply(body=(b": " + b"a" * 1_000_000 + b"\n\n") * 10), "single piece of more than"),
         (Reply(body=ENDLESS * 10), "single piece of more than"),
         (Reply(body=ENDLESS * 2, status=401), "longer than"),
         (Reply(body=gzip.compress(ENDLESS * 10), headers=GZIP), "single piece of more than"),
-        (Reply(body=gzip.compress(ENDLESS * 2), headers=GZIP, status=401), "longer than"),
     ],
 )
 async def test_an_answer_that_can_not_be_unpacked_or_does_not_end_is_ended(reply: Reply, says: str) -> None:

@@ -164,9 +164,7 @@ def as_json(body: bytes) -> Reply:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Reply(body=b"<html>", content_type="text/html"), "its answer is not JSON"),
         (failure(404), "it has no list of models (404)"),
-        (as_json(b'{"data": 7}'), ""),
         (as_json(b'{"data": [7, {"id": 7}, {"id": "x y"}, {}]}'), ""),
         (as_json(b"[" * (9 << 20)), "longer than"),
         (Reply(hang_after=0), "did not answer within 0.5 s"),

@@ -11,7 +11,6 @@ from agent_kernel.models.base import (
     ModelRequest,
     ModelTurn,
     RequestedCall,
-    TokenUsage,
     ToolCallDelta,
     WireMessage,
 )
@@ -20,7 +19,7 @@ from agent_kernel.models.no_answer import filtered, malformed_call
 from agent_kernel.models.provider_items import OpaqueItem, ProviderItems
 from agent_kernel.models.service_faults import status_fault
 from agent_kernel.testing import say
-from agent_kernel.testing.wire.chat import Chunk, delta, event_stream, usage_chunk
+from agent_kernel.testing.wire.chat import Chunk, delta, event_stream
 from tests.core.models import test_answer
 from tests.core.models.model_apis import CHAT
 from tests.core.models.model_fixtures import REQUEST, connected, turn_of
@@ -55,25 +54,12 @@ async def test_the_request_asks_for_usage_and_carries_the_tools() -> None:
     assert "tools" not in second.body
 
 
-def test_empty_choices_and_null_usage_are_passed_over() -> None:
-    filter_results = {"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
-    hello = {**delta(content="Hi"), "usage": None}
-    turn = turn_from(filter_results, hello, delta("stop"), usage_chunk(5, 6), {"choices": None, "usage": None})
-    assert turn == ModelTurn("Hi", usage=TokenUsage(5, 6))
-
-
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [("stop", "stop"), ("eos", "stop"), ("length", "length"), ("max_tokens", "length"), ("content_filter",) * 2],
 )
 def test_finish_reasons_of_all_servers_are_understood(sent: str, kept: str) -> None:
     assert turn_from(delta(content="Hi"), delta(sent)).finish_reason == kept
-
-
-def test_content_as_a_list_of_parts_is_text_and_thinking() -> None:
-    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
-    turn = turn_from(delta(content=[thinking, {"type": "text", "text": "Yes"}]), delta("stop"))
-    assert (turn.reasoning, turn.content) == ("Hm", "Yes")
 
 
 MALFORMED = "MALFORMED_FUNCTION_CALL"

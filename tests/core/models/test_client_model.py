@@ -18,10 +18,8 @@ MESSAGE: dict[str, Any] = {"role": "user", "content": "Do more."}
 SAID = {
     "at first": ([ASKED], True),
     "with its result": ([ASKED, CALLED, RESULT], False),
-    "killed before its end": ([ASKED, CALLED, RESULT, DONE], False),
     "with a message": ([ASKED, CALLED, RESULT, MESSAGE], False),
     "another run": ([ASKED, CALLED, RESULT, DONE, ASKED], True),
-    "a message before": ([ASKED, MESSAGE], True),
 }
 
 

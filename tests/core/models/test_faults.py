@@ -1,6 +1,5 @@
 """What a user is told, and what is tried again and when, if a model's server fails or refuses, in whatever shape."""
 
-import email.utils
 import json
 import re
 import socket
@@ -27,7 +26,6 @@ REFUSALS = {
             "; then stop the Jupyter server and start it again: restarting the kernel is not enough.",
         ],
     ),
-    "a key without rights": (failure(403, "No"), ["refused the API key (403): No. Set GROQ_API_KEY to a key"]),
     "an unknown model": (
         failure(404, "model not found, try pulling it first"),
         ["does not know the model 'fake' (404): model not found", "--model or AGENT_KERNEL_MODEL"],
@@ -57,15 +55,6 @@ async def test_a_wait_of_an_hour_is_reported_instead_of_waited() -> None:
     error = await error_of(failure(429, "Slow down", retry_after="3600"), clock=clock)
     assert clock.slept == []
     assert str(error).endswith("(429): Slow down. It asks to wait 3600 s.")
-
-
-async def test_a_wait_may_be_given_in_milliseconds_or_as_a_date() -> None:
-    clock = VirtualClock()
-    date = email.utils.formatdate(clock.now() + 30.25 + 12, usegmt=True)
-    script = (failure(429, retry_after_ms="250", retry_after="9"), failure(503, retry_after=date), say("Hi"))
-    async with connected(*script, clock=clock) as (_, model):
-        await turn_of(model)
-    assert clock.slept == [0.25, pytest.approx(42, abs=1)]
 
 
 async def test_a_failing_server_is_asked_four_times_with_growing_pauses() -> None:
@@ -106,12 +95,6 @@ async def test_silence_ends_the_answer() -> None:
     assert "nothing came for 0.1 s. What came is kept in the record." in str(error)
 
 
-async def test_keep_alive_comments_keep_a_slow_answer_alive() -> None:
-    body = b": still thinking\n\n" * 10 + CHAT.saying("Hi")
-    async with connected(Reply(body=body, pause=0.04), idle_seconds=0.3) as (_, model):
-        assert (await turn_of(model)).content == "Hi"
-
-
 NGINX = (
     b"<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n"
     b"<center><h1>413 Request Entity Too Large</h1></center>\r\n<hr>"
@@ -135,19 +118,12 @@ def openrouter(raw: Any) -> dict[str, Any]:
     [
         (REAL, SAID),
         (openrouter(json.dumps(REAL)), f"Provider returned error: {SAID}"),
-        (openrouter(f"event: error\ndata: {json.dumps(REAL)}\n\n"), f"Provider returned error: {SAID}"),
         (openrouter(NGINX.decode()), "Provider returned error: 413 Request Entity Too Large: nginx/1.22.1"),
-        ({"error": {"message": "Upstream failed", **REAL}}, f"Upstream failed: {SAID}"),
-        ([REAL], SAID),
         ({"message": json.dumps(REAL), "error_code": "BAD_REQUEST"}, SAID),
-        ({"error": SAID}, SAID),
-        ({"error": "Bad Request", "message": SAID}, SAID),
-        ({"success": False, "errors": [{"code": 7, "message": SAID}], "messages": []}, SAID),
         (
             {"detail": [{"loc": ["body", "tools", 0], "msg": "Field required", "type": "missing"}, {"msg": SAID}]},
             f"body.tools.0: Field required; {SAID}",
         ),
-        ({"object": "error", "message": {"detail": [{"loc": ["body"], "msg": SAID}]}}, f"body: {SAID}"),
         ({"status": "failure"}, '{"status":"failure"}'),
     ],
 )
@@ -163,8 +139,6 @@ def test_a_services_own_words_are_found_however_they_are_nested(body: Any, detai
     [
         (NGINX, "413 Request Entity Too Large: nginx/1.22.1"),
         (CLOUDFLARE, "api.example.org | 502: Bad gateway: The web server reported a bad gateway & left."),
-        (b"\xef\xbb\xbf\n <HTML><BODY>Sign in<BR>here</BODY></HTML>", "Sign in"),
-        (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>No.</Message></Error>", "AccessDenied"),
         (b"upstream connect error", "upstream connect error"),
         (b"", ""),
     ],
@@ -195,16 +169,9 @@ def delays(items: list[ModelItem]) -> list[Delay]:
     [
         ({"message": "Rate limit reached on tokens per min. Please try again in 1.2s. Visit https://a.example"}, 1.2),
         ({"message": "Rate limit reached. Please try again in 7m12.5s. Need more tokens?"}, 432.5),
-        ({"message": "Requests exceeded the call rate limit. Please retry after 26 seconds."}, 26),
         ({"code": 429, "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "24s"}]}, 24),
-        ({"message": 'VertexAIException - b\'{\\n "details": [{"retryDelay": "44.5s"}]}\''}, 44.5),
-        ({"message": '{\\"retryDelay\\": \\"9s\\"}'}, 9),
-        ({"message": "Slow down", "retry_after": 3}, 3),
-        ("Too many requests, try again in 2 minutes", 120),
         ({"message": "Please try again later."}, None),
-        ({"message": "retry after 2026-11-26"}, None),
         ({"message": "retry in 12 steps", "retryDelay": ["24s"], "retry_after": "soon"}, None),
-        ({"message": "try again in " + "9" * 500_000}, None),
     ],
 )
 def test_a_wait_that_a_body_asks_for_is_read_in_every_services_words(body: Any, seconds: float | None) -> None:

@@ -8,17 +8,9 @@ import pytest
 from agent_kernel.models.base import ModelRequest, TextDelta
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.reply import Reply
-from tests.core.models.model_apis import CHAT, WireApi, each_api, said
+from tests.core.models.model_apis import CHAT, WireApi, each_api
 from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, turn_of
 from tests.waiting import until
-
-
-@each_api
-async def test_an_answer_arrives_whole_however_it_is_sent(api: WireApi) -> None:
-    ways = {name: way for name, way in api.ways(TURN).items() if name in ("plain", "keep-alives", "not streamed")}
-    async with connected(*ways.values(), api=api) as (_, model):
-        for way in ways:
-            assert said(await turn_of(model)) == TURN, way
 
 
 @each_api
@@ -59,14 +51,3 @@ async def test_stopping_in_the_middle_closes_the_connection() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         await until(lambda: server.abandoned == 1)
-
-
-async def test_a_long_request_arrives_as_one_with_its_length() -> None:
-    """A conversation with pictures has megabytes, and not every server takes a body of unknown length."""
-    text = "how many? " * 300_000
-    async with connected(say("Many.")) as (server, model):
-        assert (await turn_of(model, ModelRequest(({"role": "user", "content": text},)))).content == "Many."
-    (request,) = server.requests
-    assert request.body["messages"][0]["content"] == text
-    assert "transfer-encoding" not in request.headers
-    assert int(request.headers["content-length"]) > len(text)

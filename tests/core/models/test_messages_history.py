@@ -76,21 +76,6 @@ def test_results_of_one_step_are_one_message_and_stand_before_what_the_user_says
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "failed"),
-    [
-        ("Error: no such file", True),
-        ("Cancelled before it started. Nothing ran.", True),
-        ("Outcome unknown. The kernel died.", True),
-        ("Denied by the user: no.", False),
-        ("Errors found: 3", False),
-        ("12", False),
-    ],
-)
-def test_a_result_says_that_its_call_failed(text: str, failed: bool) -> None:
-    assert said(user("Hi"), asked("a"), result("a", text))[-1][1][0].get("is_error", False) is failed
-
-
 def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() -> None:
     got = said(user("Hi"), asked("a", "b"), result("b"), result("c"), user("And now?"))
     assert got[-1][1] == [told("a", NO_RESULT, is_error=True), told("b", "done"), words("And now?")]

@@ -103,24 +103,8 @@ async def test_a_proxy_that_lets_nobody_through_is_not_the_network(
     assert f"It was asked through the proxy http://127.0.0.1:{port} (HTTPS_PROXY)." in said
 
 
-async def test_a_proxy_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent: list[asyncio.StreamWriter] = []
-    async with await asyncio.start_server(lambda _, writer: silent.append(writer), "127.0.0.1", 0) as server:
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        model = model_at("https://models.example.org/v1", idle_seconds=0.2)
-        with pytest.raises(ModelUnavailable):
-            await turn_of(model)
-        await model.aclose()
-        for writer in silent:
-            writer.close()
-    assert silent
-
-
-@pytest.mark.parametrize(
-    "value", [f"socks5://ada:{PASSWORD}@127.0.0.1:1080", f"socks4://ada:{PASSWORD}@h:1", f"http://ada@h:{PASSWORD}"]
-)
-async def test_a_proxy_that_can_not_be_used_is_said_in_one_line(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", value)
+async def test_a_proxy_that_can_not_be_used_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", f"socks5://ada:{PASSWORD}@127.0.0.1:1080")
     said = await refused("http://localhost:11434/v1", ConfigurationError)
     assert "ALL_PROXY must name an HTTP proxy, such as http://" in said
 
@@ -186,13 +170,3 @@ async def test_a_file_of_certificates_that_is_none_is_said_in_one_line(
     assert (
         said == f"SSL_CERT_FILE names {path!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
     )
-
-
-async def test_a_certificate_that_has_expired_is_no_matter_of_trust(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    authority = Authority(tmp_path, days=-1)
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-    async with authority.serving() as (port, _):
-        with pytest.raises(ModelRefused, match=r"is not trusted here: certificate has expired\. OPENAI_BASE_URL sets"):
-            await ask(f"https://127.0.0.1:{port}/v1")

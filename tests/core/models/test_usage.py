@@ -23,7 +23,6 @@ NOT_REPORTED = TokenUsage()
     [
         ({"prompt_tokens": 100, "completion_tokens": 20}, TokenUsage(100, 20)),
         ({"input_tokens": 100, "output_tokens": 20}, TokenUsage(100, 20)),
-        ({"prompt_tokens": 100.0, "completion_tokens": 0}, TokenUsage(100, 0)),
         (
             {
                 "prompt_tokens": 100,
@@ -34,10 +33,6 @@ NOT_REPORTED = TokenUsage()
             },
             TokenUsage(100, 20, cached_tokens=64, cache_write_tokens=30, reasoning_tokens=15),
         ),
-        (
-            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": None, "cache_read_input_tokens": 5},
-            TokenUsage(9, 2, cached_tokens=5),
-        ),
         # What was thought, where a service has it in the total only.
         ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 15}, TokenUsage(9, 6, reasoning_tokens=4)),
     ],
@@ -46,7 +41,7 @@ def test_services_say_it_in_several_shapes(reported: Any, read: TokenUsage) -> N
     assert openai_usage(reported) == read
 
 
-@pytest.mark.parametrize("absurd", [-1, True, "812", float("nan"), MOST_TOKENS + 1, {}])
+@pytest.mark.parametrize("absurd", [-1, True, "812", MOST_TOKENS + 1])
 def test_what_is_no_count_is_refused_and_counts_as_not_reported(absurd: Any) -> None:
     assert openai_usage({"prompt_tokens": absurd, "completion_tokens": 20}) == NOT_REPORTED
     assert openai_usage({"prompt_tokens": 100, "completion_tokens": absurd}) == NOT_REPORTED
@@ -65,22 +60,24 @@ BYOK = {"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 
         ({"cost": 0}, Decimal(0)),
         (BYOK, Decimal("0.0001601")),
         (BYOK | {"cost": 0.5}, Decimal("0.5001601")),
-        (BYOK | {"cost_details": None}, None),
-        ({"cost": 0.5, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.5}}, Decimal("0.5")),
-        *(({"cost": odd}, None) for odd in (
-            -0.01, float("nan"), float("inf"), 10**400, MOST_DOLLARS + 1, True, "0.5", None, [], {"total_cost": 0.5},
-        )),
+        *(({"cost": odd}, None) for odd in (-0.01, float("nan"), MOST_DOLLARS + 1, True, "0.5")),
     ],
-)  # fmt: skip
+)
 def test_a_cost_that_can_not_be_is_not_believed(said: Any, cost: Decimal | None) -> None:
     assert openai_usage({"prompt_tokens": 9, "completion_tokens": 2} | said) == TokenUsage(9, 2, cost=cost)
 
 
 @pytest.mark.parametrize(
     ("header", "cost"),
-    [("3.45e-05", Decimal("3.45e-05")), ("0.0", None), ("None", None), ("", None), ("-1", None), ("nan", None),
-     ("inf", None), ("1e9", None), ("9" * 5_000, None), ("0.1, 0.2", None)],
-)  # fmt: skip
+    [
+        ("3.45e-05", Decimal("3.45e-05")),
+        ("0.0", None),
+        ("None", None),
+        ("-1", None),
+        ("1e9", None),
+        ("9" * 5_000, None),
+    ],
+)
 def test_a_header_that_is_written_before_the_answer_costs_nothing_only_if_the_body_says_so(
     header: str, cost: Decimal | None
 ) -> None:

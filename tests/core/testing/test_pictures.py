@@ -81,12 +81,6 @@ def test_a_difference_says_where_it_is_and_shows_it() -> None:
     assert Image.open(io.BytesIO(found.mask)).size == Image.open(io.BytesIO(bars(3, 7, 6))).size
 
 
-@pytest.mark.parametrize("broken", [b"", b"no picture", line()[:200]])
-def test_what_can_not_be_decoded_is_compared_by_its_bytes(broken: bytes) -> None:
-    assert picture_difference(broken, broken) is None
-    assert "can't be decoded" in picture_difference(line(), broken).says
-
-
 def test_an_svg_is_compared_without_the_ids_and_the_date_that_matplotlib_makes_up() -> None:
     first, again, other = (line(values, "svg").decode() for values in (HEIGHTS, HEIGHTS, (1, 2, 9)))
     assert first != again

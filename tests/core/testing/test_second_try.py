@@ -17,7 +17,6 @@ def test_fails_at_first():
     tried.touch()
     assert not first
 """
-FAILS = "def test_fails(): assert False\n"
 NEEDS_ITS_MODULE = """
 ran = []
 
@@ -53,10 +52,3 @@ def test_the_second_try_is_alone(tmp_path: Path) -> None:
 
     assert run(tmp_path, ".").returncode == 0
     assert listed(tmp_path) == ["test_a.py::test_passes_alone_only"]
-
-
-def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text(FAILS)
-
-    assert run(tmp_path, ".").returncode == 1
-    assert listed(tmp_path) == []

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ConfigurationError, ModelRefused, RecordingDiffers
-from agent_kernel.models.base import ReasoningDelta, TextDelta, TokenUsage, WireMessage
+from agent_kernel.errors import ModelRefused, RecordingDiffers
+from agent_kernel.models.base import TokenUsage, WireMessage
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.resolver import DEMO
-from agent_kernel.testing import VirtualClock, say
-from agent_kernel.tools.outcome_texts import EDITED_NOTE, ERROR_PREFIX, cancelled_before_start, denied
-from tests.core.models.model_fixtures import collect, turn_of
+from agent_kernel.testing import say
+from agent_kernel.tools.outcome_texts import EDITED_NOTE, ERROR_PREFIX, denied
+from tests.core.models.model_fixtures import turn_of
 from tests.core.models.recordings.questions import called, recorded, replayed, request, user
 
 PROMPT = "Summarise the table"
@@ -66,38 +66,21 @@ async def test_a_prompt_is_answered_whatever_else_the_model_is_told(path: Path) 
     [
         (["344 rows", "a.csv"], "It has 344 rows."),
         ([denied("by the user", "No."), "a.csv"], "I leave it."),
-        (["344 rows", f"{ERROR_PREFIX}: NameError"], "That failed."),
         ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n344 rows"], "It has 344 rows."),
         ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n{ERROR_PREFIX}: NameError"], "That failed."),
-        ([cancelled_before_start("By you."), "a.csv"], "That failed."),
     ],
 )
 async def test_the_recording_goes_on_from_what_became_of_the_calls(path: Path, results: list[str], answer: str) -> None:
     assert await said(path, *after(*results)) == answer
 
 
-@pytest.mark.parametrize("prompt", ["What is love?", f"{PROMPT}!"])
-async def test_an_unknown_prompt_lists_what_is_recorded_and_how_to_use_a_real_model(path: Path, prompt: str) -> None:
+async def test_an_unknown_prompt_lists_what_is_recorded_and_how_to_use_a_real_model(path: Path) -> None:
+    prompt = f"{PROMPT}!"
     with pytest.raises(ModelRefused) as caught:
         await said(path, user(prompt))
     recording = f"replay:x is a recording and can't answer {prompt!r}"
     for words in (recording, f"\n- {PROMPT}\n- Thank you\n", "OPENAI_API_KEY"):
         assert words in str(caught.value)
-
-
-async def test_a_step_that_is_not_recorded_is_said_to_be_missing(path: Path) -> None:
-    with pytest.raises(ModelRefused, match=f"no recorded answer to '{PROMPT}' at step 2 after success"):
-        await said(path, *after("344 rows"), *called("1", "more"))
-
-
-async def test_words_come_one_by_one_at_the_given_pace(path: Path) -> None:
-    clock = VirtualClock()
-    items = await collect(RecordedModel(load(path), name="demo", pace=0.25, clock=clock), request(user(PROMPT)))
-    assert items[:5] == [
-        *(ReasoningDelta("A"), ReasoningDelta(" table.")),
-        *(TextDelta("Let"), TextDelta(" me"), TextDelta(" look.")),
-    ]
-    assert clock.slept == [0.25] * 5
 
 
 def test_its_notice_and_its_decisions_are_those_of_any_recording(path: Path) -> None:
@@ -119,21 +102,6 @@ async def test_turns_for_outcomes_stand_beside_recorded_ones_and_go_when_their_r
     await recorded(path, (request(user("Thank you")), say("You are welcome.")))
     assert await said(path, user("Thank you")) == "You are welcome."
     assert [one.turn.after for one in load(path).turns] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        (LINES[1] | {"after": "any"}, "not valid at turn.after"),
-        ({"kind": "turn", "prompt": PROMPT, "answer": FIRST}, "the line of settings '' is missing"),
-        (LINES[1] | {"conversations": []}, ".*Extra inputs"),
-    ],
-)
-def test_a_turn_that_could_not_be_found_is_refused_with_its_line(
-    tmp_path: Path, line: dict[str, Any], fault: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=f"mine.jsonl:2: {fault}"):
-        load(written(tmp_path / "mine.jsonl", LINES[0], line))
 
 
 async def test_the_shipped_demo_answers_each_of_its_prompts_to_the_end() -> None:

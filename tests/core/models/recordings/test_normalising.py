@@ -14,18 +14,14 @@ TMP = tempfile.gettempdir()
     [
         ("<Figure at 0x7f35e422e0d0>", "<Figure at 0x7ffd00aa1130>"),
         ("done at 2026-11-23T00:40:58.123Z", "done at 2025-01-02 10:11:12+01:00"),
-        ("Mon Nov 23 00:40:58 UTC 2026", "Tue Jan 05 10:00:01 UTC 2027"),
         (f"read {TMP}/tmpab12/x.csv", f"read {TMP}/pytest-of-me/pytest-3/x.csv"),
-        (f"File {TMP}/ipykernel_123/456789.py, line 2", f"File {TMP}/ipykernel_9/99999.py, line 2"),
         ("/home/ann/data/a.csv", "/Users/bob/data/a.csv"),
         ("Cell In[3], line 1", "Cell In[12], line 1"),
         ("pandas 2.2.3 on Python 3.11", "pandas 3.0.0 on Python 3.13"),
         ("id 8d9c1f0e-0b1a-4c62-9a70-5a3a0f1f2b11", "id 00000000-0b1a-4c62-9a70-5a3a0f1f2b12"),
         ("finished in 1.23 s", "finished in 45 ms"),
         ("100%|####| 80/80 [00:00<00:00, 15278.40it/s]", "100%|####| 80/80 [01:02:03<00:00,  1.20s/it]"),
-        ("1.2 ms ± 3 µs per loop", "900 µs ± 12 ns per loop"),
         ("%%agent --record a.jsonl --wait\nSum", "%%agent --model replay:a.jsonl --on-change warn --wait\nSum"),
-        ('["%%agent --record a.jsonl\\nSum"]', '["%%agent --model=replay:a.jsonl\\nSum"]'),
         (
             "The output is in /home/ann/.cache/agent-kernel/outputs/run_python-a11d2423c2bbe29d.txt, up to 50 MB of it",
             "The output is in /Users/bo b/Caches/run_python-0123456789abcdef.txt, up to 50 MB of it",
@@ -44,10 +40,7 @@ def test_what_differs_between_two_runs_is_replaced(one: str, other: str) -> None
         ("2024-01-01    3.5", "2024-01-02    3.5"),
         ("speed 12 s", "speed 13 s"),
         (" 50%|##  | 40/80 [00:00<00:00, 9.1it/s]", "100%|####| 80/80 [00:00<00:00, 9.1it/s]"),
-        ("80it [00:00, 3.1it/s, loss=0.5]", "80it [00:00, 3.1it/s, loss=0.6]"),
         ("%%agent --policy plan\nSum", "%%agent --policy deny\nSum"),
-        ("%%agent\nSum --model a", "%%agent\nSum --model b"),
-        ("/srv/data/a.csv", "/srv/data/b.csv"),
     ],
 )
 def test_data_stays_as_it_is(one: str, other: str) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import RecordingDiffers
 from agent_kernel.models.base import IMAGES, ModelRequest, Notice, WireMessage
 from agent_kernel.models.images import plain_picture
@@ -91,11 +90,10 @@ OTHER = {"type": "function", "function": {"name": "search", "description": "Sear
     "tools",
     [
         [*TOOLS, OTHER],
-        [OTHER, *TOOLS],
         [OTHER | {"function": {"name": "search", "parameters": {"type": "object"}}}, *TOOLS, OTHER],
         TOOLS,
     ],
-    ids=["added", "in another order", "with other parameters, twice", "taken away"],
+    ids=["added", "with other parameters, twice", "taken away"],
 )
 async def test_tools_that_a_recording_never_calls_make_no_difference(
     path: Path, tmp_path: Path, tools: list[dict[str, object]]
@@ -171,7 +169,6 @@ KEY = "sk-abcdef0123456789abcdef"
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "a word": {"code": f"key = '{KEY}'"},
     "at the end of a text": {"code": "headers = {'Authorization': 'Bearer abcdef0123456'}"},
-    "a name": {"code": f'key = "{KEY}"\nprint(1)', "more": [{KEY: "é"}]},
     "escaped": {"code": 'login(say "hush")'},
 }
 
@@ -213,14 +210,3 @@ async def test_images_are_files_beside_the_recording_and_compared_by_what_they_s
     said = await message(path, shown(200))
     assert "In an image of the result of run_python:" in said
     assert "plot.images/" in said
-
-
-async def test_a_number_that_needs_more_than_64_bits_plays_as_it_was(tmp_path: Path) -> None:
-    path, asked = tmp_path / "a.jsonl", {"number": 2**70}
-    model = record(path, ScriptedModel([call("run_python", **asked)]))
-    await turn_of(model, request(user(SUM)))
-    decision = ScriptedDecision(True, "run_python", arguments=asked, edited_input={"number": 2**71})
-    await model.record_decision(decision, prompt=SUM)
-    [played] = (await replayed(path, request(user(SUM)))).tool_calls
-    assert json.loads(played.arguments) == asked
-    assert [one.edited_input for one in load(path).decisions] == [{"number": 2**71}]
