@@ -8,8 +8,6 @@ import {
   buttons,
   fill,
   happens,
-  key,
-  loseLine,
   PlayedSocket,
   press,
   Recording,
@@ -73,38 +71,13 @@ describe("a run at its budget", () => {
     expect(raised(root)).toMatch(/^Budget raised by you,.*50,000 tokens\./);
   });
 
-  test("is asked for each limit that it reached, minutes for seconds", async () => {
-    const root = await show((run) =>
-      run.pause(["tool_calls", "seconds"], { tokens: null, tool_calls: 20, seconds: 600 }, { tool_calls: 20 }, 643),
-    );
-    await press(root, "Continue");
-    expect(answers()).toMatchObject([{ add: { tokens: null, tool_calls: 10, seconds: 300 } }]);
-  });
-
-  test.each(["", "0", "-5", "many", "1e99", "9,999,999,999"])(
-    "%j is no amount: Continue is off and says why",
-    async (text) => {
-      const root = await show(paused);
-      await write(root, "Add tokens", text);
-      await press(root, "Continue");
-      expect(answers()).toEqual([]);
-      const why = button(root, "Continue").getAttribute("aria-describedby")!;
-      expect(document.getElementById(why)!.textContent).toBe("Write a number above 0.");
-    },
-  );
-
-  test("Enter in the field and Ctrl Enter on the card continue; letters do nothing, a held key neither", async () => {
+  test.each(["0", "many"])("%j is no amount: Continue is off and says why", async (text) => {
     const root = await show(paused);
-    const field = root.querySelector("input")!;
-    await key(card(root)!, "a");
-    await key(field, "Enter", { repeat: true });
+    await write(root, "Add tokens", text);
+    await press(root, "Continue");
     expect(answers()).toEqual([]);
-    expect((await key(field, "Enter")).defaultPrevented).toBe(true);
-    expect(answers()).toHaveLength(1);
-    await happens((run) => run.raise({ tokens: 1 }).pause(["tokens"], { tokens: 200_001 }, { total_tokens: 200_001 }));
-    await settle(500);
-    await key(card(root)!, "Enter", { ctrlKey: true });
-    expect(answers()).toHaveLength(2);
+    const why = button(root, "Continue").getAttribute("aria-describedby")!;
+    expect(document.getElementById(why)!.textContent).toBe("Write a number above 0.");
   });
 
   test("a second answer changed nothing, and the card says who was first", async () => {
@@ -118,28 +91,6 @@ describe("a run at its budget", () => {
     expect(words(root.querySelector("[data-code=CONFLICT]"))).toMatch(
       /^Already decided\. Budget raised by ana, \d+:03:02\s?\w*\. Nothing was added\./,
     );
-  });
-
-  test("where the runtime could not write it down, it can be tried again", async () => {
-    const root = await show(paused);
-    await press(root, "Continue");
-    await refuse("INTERNAL_ERROR", "The log takes nothing: the disk is full.", {}, 500);
-    await press(root, "Continue");
-    expect(answers()).toHaveLength(2);
-  });
-
-  test("without a connection an answer is kept, can be taken back, and is sent once when the line is back", async () => {
-    const root = await show(paused);
-    await loseLine();
-    await press(root, "Continue");
-    expect(words(card(root))).toContain("It is sent when the connection is back.");
-    await press(root, "Take back");
-    await settle(500);
-    await press(root, "Continue");
-    PlayedSocket.refuse = false;
-    await settle(30_000);
-    expect(answers()).toHaveLength(1);
-    expect(words(card(root))).not.toContain("It is sent when");
   });
 
   test("an answer that a dying server has received and not written is sent again", async () => {
@@ -156,30 +107,6 @@ describe("a run at its budget", () => {
     expect(card(root)).toBeNull();
   });
 
-  test("after a minute without a connection nothing can be decided, and the card says so", async () => {
-    const root = await show(paused);
-    await loseLine(70_000);
-    await press(root, "Continue");
-    expect(words(card(root))).toContain("Off until the connection is back.");
-    expect(words(card(root))).not.toContain("You chose");
-  });
-
-  test.each([
-    ["0.05", 0.05],
-    [".5", 0.5],
-    ["0,25", 0.25],
-    ["$1,000.50", 1000.5],
-    ["$1,000,50", null],
-  ])("%j dollars are %d", async (text, usd) => {
-    const root = await show((run) => run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: 0.5031 }));
-    const [meter, field] = [root.querySelector("[role=meter]")!, root.querySelector("input")!];
-    expect(accessibleName(meter)).toBe("Cost");
-    expect([meter.getAttribute("aria-valuetext"), field.value]).toEqual(["$0.50 of $0.50", "0.25"]);
-    await write(root, "Add dollars", text);
-    await press(root, "Continue");
-    expect(answers()).toMatchObject(usd === null ? [] : [{ add: { usd, tokens: null } }]);
-  });
-
   test("whose model has no known price says that its dollars can't be checked, and goes on without them", async () => {
     const root = await show((run) =>
       run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: null, total_tokens: 0 }, 1, true),
@@ -192,16 +119,6 @@ describe("a run at its budget", () => {
     expect(answers()).toMatchObject([{ without_usd: true, add: { usd: null } }]);
     await happens((run) => run.raise({}, "ana", true));
     expect(raised(root)).toContain("Limit in US dollars taken away by you,");
-  });
-
-  test("of its conversation counts the runs before, and is named", async () => {
-    const root = await show((run) => run.pauseConversation(["tool_calls"], { tool_calls: 20 }, { tool_calls: 17 }));
-    const card = named(root, "Conversation\u2019s budget reached")!;
-    expect(card.querySelector("[role=meter]")!.getAttribute("aria-valuemax")).toBe("20");
-    expect(card.querySelector("input")!.value).toBe("10");
-    await press(root, "Continue");
-    await happens((run) => run.raise({ tool_calls: 10 }));
-    expect(raised(root)).toContain("Budget of the conversation raised by you,");
   });
 });
 

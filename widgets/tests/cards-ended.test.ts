@@ -5,14 +5,6 @@ import { button, card, happens, loseLine, PlayedSocket, press, settle, show, use
 usePage();
 
 describe("a call that runs", () => {
-  test("redraws a progress line in place", async () => {
-    const root = await show(runs);
-    await happens((run) =>
-      run.output("t1", 0, { name: "stdout", text: "start\n10%" }).output("t1", 1, { name: "stdout", text: "\r90%" }),
-    );
-    expect(card(root, "t1").querySelector("[data-role=stdout]")?.textContent).toBe("start\n90%");
-  });
-
   test("shows the end of a long output as it grows, unless the reader has scrolled up", async () => {
     const root = await show((run) => runs(run).output("t1", 0, { name: "stdout", text: "one\n" }));
     const frame = card(root, "t1").querySelector<HTMLElement>(".ak-stream")!;
@@ -80,41 +72,6 @@ describe("a call that has ended", () => {
     expect(open(root, "t1")).toBe("true");
   });
 
-  test("stays open while another call of its step goes on", async () => {
-    const root = await show((run) =>
-      run
-        .propose("t2", "run_python", PYTHON)
-        .did("t1", "run_python", PYTHON, 5, printed)
-        .ask("t2", "run_python", PYTHON),
-    );
-    await happens((run) =>
-      run
-        .answer("t2", true)
-        .start("t2", "run_python", PYTHON)
-        .waits("t2", "run_python", PYTHON, 4)
-        .output("t2", 0, { kind: "error", text: "KeyError: 1" })
-        .end("t2", "run_python", "error"),
-    );
-    expect([open(root, "t1"), open(root, "t2")]).toEqual(["true", "true"]);
-  });
-
-  test("says that the model has seen its plots, once it has", async () => {
-    const drawing = { kind: "display" as const, data: { "image/svg+xml": "<svg/>", "text/plain": "<Figure>" } };
-    const root = await show((run) =>
-      run
-        .did("t1", "run_python", PYTHON, 5, [plot])
-        .did("t2", "run_python", PYTHON, 5, [plot, plot, drawing])
-        .did("t3", "run_python", PYTHON, 5, [plot, plot, plot]),
-    );
-    expect(root.textContent).not.toContain("The model has seen");
-    await happens((run) => run.seen("t1", 1).seen("t2", 2).seen("t3", 2));
-    for (const id of ["t1", "t2", "t3"]) if (open(root, id) === "false") head(root, id).click();
-    await settle();
-    expect(shown(root, "t1").text).toContain("The model has seen this plot.");
-    expect(shown(root, "t2").text).toContain("The model has seen these 2 plots.");
-    expect(shown(root, "t3").text).toContain("The model has seen 2 of these 3 plots.");
-  });
-
   test("folds its call and keeps its plot in view, until a person opens it in full, and folds it to its line", async () => {
     const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).ask("t2", "run_python", PYTHON));
     const seen = (): unknown[] => [open(root, "t1"), card(root, "t1").querySelector("img")?.getAttribute("src")];
@@ -126,25 +83,6 @@ describe("a call that has ended", () => {
     head(root, "t1").click();
     await settle();
     expect(seen()).toEqual(["false", undefined]);
-  });
-
-  test("keeps what it printed in view while the next call waits, and no longer", async () => {
-    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, printed).ask("t2", "run_python", PYTHON));
-    expect(shown(root, "t1").text).toContain("312 duplicates");
-    expect(open(root, "t1")).toBe("false");
-    await happens((run) => run.answer("t2", true).start("t2", "run_python", PYTHON));
-    expect(shown(root, "t1").text).not.toContain("312 duplicates");
-  });
-
-  test("keeps its error in sight when it folds", async () => {
-    const root = await show((run) =>
-      runs(run)
-        .output("t1", 0, { kind: "error", text: "Traceback\nKeyError: 'a'" })
-        .end("t1", "run_python", "error")
-        .say("I try again."),
-    );
-    expect(open(root, "t1")).toBe("false");
-    expect(shown(root).text).toContain("KeyError: 'a'");
   });
 
   test("says who denied it and why, and the rule of a policy", async () => {
@@ -195,29 +133,6 @@ describe("Run again", () => {
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1", outside: true });
     expect(shown(root).buttons).toEqual([]);
     expect(shown(await show((run) => stopped(run, "Error: Stopped after 2 s."))).buttons).toEqual(["Run again"]);
-  });
-
-  test("does not say that it asks first where it would not", async () => {
-    expect(shown(await show((run) => failed(run), { mode: "allow" })).text).not.toContain("Asks you first");
-    const byRule = (run: Recording): unknown =>
-      run
-        .propose("t1", "run_python", PYTHON)
-        .answer("t1", true, { by: "policy" })
-        .start("t1", "run_python", PYTHON)
-        .end("t1", "run_python", "error", { tool_result: "No." });
-    expect(shown(await show(byRule)).text).not.toContain("Asks you first");
-  });
-
-  test("is there for a stored outcome, whose age the card says", async () => {
-    const cached_at = new Date(Date.now() - 150_000).toISOString();
-    const root = await show((run) => runs(run).end("t1", "run_python", "success", { tool_result: "3", cached_at }));
-    expect(card(root, "t1").querySelector(".ak-state")!.textContent).toBe("Donefrom 2 minutes ago");
-    expect(shown(root).text).toContain("A stored outcome was given again. Nothing ran.");
-    await press(card(root, "t1"), "Run again");
-    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
-    expect(shown(root).text).toContain("You asked the model to run it again.");
-    const ran = await show((run) => runs(run).end("t1", "run_python", "success", { tool_result: "3" }));
-    expect(shown(ran).text).not.toContain("Run again");
   });
 
   test("is not there when the run is over, is stopping or the line is lost", async () => {

@@ -29,7 +29,6 @@ describe("a call that changes a file", () => {
       "@@ -4,2 +4,2 @@ 4|4| |one 5||−|old |5|+|new",
     ],
     ["which is new", diff("@@ -0,0 +1,2 @@\n+one\n+new", {}, "/dev/null"), "new file, 2 lines |1|+|one |2|+|new"],
-    ["which was empty", diff("@@ -0,0 +1,2 @@\n+one\n+new"), "@@ -0,0 +1,2 @@ |1|+|one |2|+|new"],
     ["a piece of which has no line numbers, which would say nothing", diff(HUNK, { language: "piece" }), "−|old +|new"],
   ])("shows how the file would change, %s", async (_, preview, lines) => {
     const root = await show((run) => run.ask("t1", "write_file", WRITE, preview));
@@ -112,10 +111,5 @@ describe("Undo", () => {
     await refuse("CONFLICT", message, { tool_call_id: "t1", command_id: null });
     expect(shown(root).text).toContain(`Not done. ${message}`);
     expect(shown(root).buttons).toEqual([]);
-  });
-
-  test("is not there for what can't be put back, nor when the run is over", async () => {
-    expect(shown(await show((run) => wrote(run))).buttons).toEqual([]);
-    expect(shown(await show((run) => wrote(run, "").finish())).buttons).toEqual([]);
   });
 });

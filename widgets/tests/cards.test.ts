@@ -3,7 +3,6 @@ import { asks, PYTHON, runs, shown, write } from "./cards";
 import {
   accessibleName,
   button,
-  buttons,
   card,
   decisions,
   fill,
@@ -110,16 +109,6 @@ describe("a waiting call", () => {
     });
   });
 
-  test("an edit that was put back is an approval", async () => {
-    const root = await show(asks);
-    expect(buttons(root), "of a single call").not.toContain("Approve all");
-    await press(card(root, "t1"), "Edit");
-    write(card(root, "t1"), "other()");
-    await press(card(root, "t1"), "Reset");
-    await press(card(root, "t1"), "Approve");
-    expect(decisions()[0]).not.toHaveProperty("edited_input");
-  });
-
   test("an edit that is refused says why on the card, and stays in the editor", async () => {
     const root = await show((run) => run.ask("t1", "drop_rows", { table: "orders" }));
     await press(card(root, "t1"), "Edit");
@@ -173,20 +162,6 @@ describe("a waiting call", () => {
       });
     });
 
-    test("says in words that a rule is for the exact call", async () => {
-      const digest = "9f2c".repeat(16);
-      const text = `allow run_shell inside walls where digest is ${digest}`;
-      const rules = [{ text, label: "This exact call", note: "same command", scopes: ["conversation"] }];
-      const root = await show((run) =>
-        run.ask("t1", "run_shell", { command: "ls" }, { scopes: ["once", "conversation"], rules }),
-      );
-      await press(card(root, "t1"), "Always allow");
-      expect(rule(root)).toBe("allow run_shell inside walls, this exact call in this conversation");
-      expect(root.textContent).not.toContain(digest);
-      await press(card(root, "t1"), "Save rule and approve");
-      expect(decisions()[0]).toMatchObject({ rule: text });
-    });
-
     test("is beside what is not asked again in this run, from narrow to wide, and never the exact call", async () => {
       const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
       await press(card(root, "t1"), "Don’t ask again");
@@ -203,13 +178,6 @@ describe("a waiting call", () => {
         digest: "digest_t1",
         rule: "allow run_python where warnings within []",
       });
-    });
-
-    test("is not there where nothing is offered", async () => {
-      const root = await show((run) => run.ask("t1", "write_file", { path: "a" }, { rules: [] }));
-      expect(shown(root).buttons).toEqual(["Approve", "Deny", "Edit"]);
-      await key(card(root, "t1"), "l");
-      expect(card(root, "t1").querySelector("[role=dialog]")).toBeNull();
     });
   });
 
@@ -228,8 +196,6 @@ describe("a waiting call", () => {
   test.each([
     ["demo", "Recorded demo", "Recorded demo: no model is called"],
     ["replay:sum.jsonl", "Recorded answers", "Recorded answers of sum.jsonl: no model is called"],
-    ["replay:recordings/sum.jsonl", "Recorded answers", "Recorded answers of sum.jsonl: no model is called"],
-    ["my own", "Recorded answers", "Recorded answers: no model is called"],
   ])("the recorded answers of %s are marked as such", async (model, tag, said) => {
     const root = await show(asks, { recorded: true, model });
     expect(card(root, "t1").querySelector(".ak-tag")?.textContent).toBe(tag);
@@ -276,18 +242,6 @@ describe("several waiting calls", () => {
     await press(card(root, "t1"), "Edit");
     await press(root, "Approve all");
     expect(decisions().map((one) => one.approval_id)).toEqual(["apr_t2", "apr_t3"]);
-  });
-
-  test("can be answered differently", async () => {
-    const root = await show(three);
-    await press(card(root, "t2"), "Approve");
-    await settle(400);
-    await press(card(root, "t1"), "Deny");
-    await press(card(root, "t1"), "Deny");
-    expect(decisions().map((one) => [one.approval_id, one.approved])).toEqual([
-      ["apr_t2", true],
-      ["apr_t1", false],
-    ]);
   });
 
   test("only one has the full frame", async () => {

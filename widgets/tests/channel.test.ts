@@ -6,7 +6,6 @@ import {
   buttons,
   card,
   decisions,
-  happens,
   loseLine,
   PlayedSocket,
   press,
@@ -47,19 +46,6 @@ describe("a page that comes back", () => {
     expect(resumes()).toEqual([0]);
     expect(answer(root)).toContain("Half an ans");
   });
-
-  test("shows a run that has ended from the snapshot, without reading its events", async () => {
-    const recording = new Recording("ended").finish();
-    const session = sessionWith(recording, "All done.");
-    session.snapshot.runs = [{ ...recording.view, status: "complete" }];
-    recording.session = () => session;
-    runtime.recording = recording;
-    const root = view(recording);
-    await settle();
-    expect(resumes()).toEqual([recording.frames.length]);
-    expect(answer(root)).toContain("All done.");
-    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("complete");
-  });
 });
 
 test("a page that was away for very long is given a second session, and goes on from its snapshot", async () => {
@@ -76,14 +62,6 @@ test("a page that was away for very long is given a second session, and goes on 
 });
 
 describe("frames that come wrong", () => {
-  test("a frame that came twice changes nothing", async () => {
-    const root = await show((run) => run.say("Once.", false));
-    PlayedSocket.last.say(runtime.recording!.frames.at(-1)!);
-    await settle();
-    expect(answer(root).trim()).toBe("Once.");
-    expect(resumes()).toEqual([0]);
-  });
-
   test("after a gap the missing frames are asked for, and what came early is not shown early", async () => {
     const root = await show((run) => run.say("A", false));
     next("B");
@@ -105,26 +83,11 @@ describe("frames that come wrong", () => {
     expect(answer(root).trim()).toBe("AB");
   });
 
-  test("an error about this page's frame is not taken for the next event", async () => {
-    const root = await show((run) => run.say("A", false));
-    await refuse("INVALID_FORMAT", "no", { seq: runtime.recording!.frames.length + 1, command_id: null });
-    await happens(() => next("B"));
-    expect(answer(root).trim()).toBe("AB");
-  });
-
   test("an error of the runtime's host is shown once in the run that it stops", async () => {
     const root = await show((run) => run.say("A", false));
     for (let times = 0; times < 3; times += 1)
       await refuse("INTERNAL_ERROR", "The log can't be written.", { command_id: null });
     expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
-  });
-
-  test("text that is no frame is ignored", async () => {
-    const root = await show(ASKS);
-    PlayedSocket.last.onmessage?.({ data: "<html>504</html>" });
-    PlayedSocket.last.onmessage?.({ data: "null" });
-    await settle();
-    expect(buttons(card(root, "t1"))).toContain("Approve");
   });
 });
 
@@ -158,25 +121,6 @@ describe("an error that answers a command", () => {
     expect(root.textContent).not.toContain("You may only look.");
     expect(root.textContent!.split("You chose Approve.")).toHaveLength(3);
   });
-
-  test("to a switch of the policy stands in the run that was switched", async () => {
-    const root = await show(two);
-    root.querySelector<HTMLElement>(".ak-badge")!.click();
-    await settle();
-    root.querySelectorAll<HTMLElement>('[aria-label="Policy of this conversation"] input')[0]!.click();
-    await settle();
-    await press(root, "Switch to Allow");
-    await refused(PlayedSocket.last.ids.at(-1));
-    expect(root.querySelector("[data-code=ACCESS_DENIED]")!.textContent).toContain("You may only look.");
-  });
-
-  test("each command has an id of its own, and that it was carried out is no event of the log", async () => {
-    const { root, ids } = await approveBoth();
-    expect(new Set(PlayedSocket.all.flatMap((socket) => socket.ids)).size).toBe(PlayedSocket.last.ids.length);
-    PlayedSocket.last.say({ type: "ack", seq: runtime.recording!.frames.length + 1, command_id: ids[0] });
-    await happens((run) => void run.answer("t1", true));
-    expect(card(root, "t1").dataset["state"]).toBe("approved");
-  });
 });
 
 describe("a lost connection", () => {
@@ -204,15 +148,6 @@ describe("a lost connection", () => {
     expect(answer(root).trim()).toBe("AB");
   });
 
-  test("is tried again after growing pauses", async () => {
-    await show(ASKS);
-    await loseLine(2_000);
-    const early = PlayedSocket.all.length;
-    await settle(60_000);
-    expect(early).toBeGreaterThanOrEqual(3);
-    expect(PlayedSocket.all.length).toBeLessThan(early + 12);
-  });
-
   test("keeps a decision, says so, and sends it once when the connection is back", async () => {
     const root = await show(ASKS);
     await loseLine(1_500);
@@ -227,18 +162,6 @@ describe("a lost connection", () => {
     expect(decisions()).toEqual([
       { type: "approval_response", approval_id: "apr_t1", digest: "digest_t1", approved: true },
     ]);
-  });
-
-  test("lets a decision be taken back", async () => {
-    const root = await show(ASKS);
-    await loseLine(1_500);
-    await press(card(root, "t1"), "Approve");
-    await press(card(root, "t1"), "Take back");
-    expect(buttons(card(root, "t1"))).toContain("Approve");
-    PlayedSocket.refuse = false;
-    runtime.pending = ["apr_t1"];
-    await settle(20_000);
-    expect(decisions()).toHaveLength(0);
   });
 
   test("a kept decision is dropped when somebody else has decided meanwhile", async () => {

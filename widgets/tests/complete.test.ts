@@ -56,23 +56,4 @@ describe("Tab in a card's editor", () => {
     await key(view.contentDOM, "Escape");
     expect(card(root, "t1").querySelector(".cm-content")).toBeNull();
   });
-
-  test.each(["", "x = 1\n    "])("indents behind %j", async (code) => {
-    const asked = extension(null);
-    const { view } = await edit(code);
-    await key(view.contentDOM, "Tab");
-    expect(view.state.doc.length).toBe(code.length + 4);
-    expect(asked).toEqual([]);
-  });
-
-  test.each([
-    ["indents where no kernel could answer", false, "    sa"],
-    ["does nothing where the kernel knows nothing", true, "sa"],
-  ])("%s", async (_, hasKernel, text) => {
-    extension(null, hasKernel);
-    const { view } = await edit("sa");
-    await key(view.contentDOM, "Tab");
-    await vi.waitFor(() => expect(completionStatus(view.state)).toBeNull());
-    expect(view.state.doc.toString()).toBe(text);
-  });
 });

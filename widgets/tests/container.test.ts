@@ -21,11 +21,6 @@ it("takes the version of a package that the page has in use", async () => {
   expect(await load(scope)).toEqual({ uses: "in use" });
 });
 
-it("takes the newest where none is in use yet", async () => {
-  const scope = { "@jupyterlab/notebook": { "4.4.9": of("older"), "4.10.0": of("newest"), "4.10.0-rc.1": of("none") } };
-  expect(await load({ ...scope })).toEqual({ uses: "newest" });
-});
-
 it("says which package the page does not have", async () => {
   await expect(load({})).rejects.toThrow("The application does not share @jupyterlab/notebook.");
 });

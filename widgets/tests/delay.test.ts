@@ -48,23 +48,6 @@ describe("a run whose model's service is asked again", () => {
     expect(said(root.querySelector(".ak-status"))).toBe("Running");
   });
 
-  test("is stopped from there as from its header", async () => {
-    const root = await show((run: Recording) => run.delay(limited(24)));
-    await press(bar(root)!, "Stop");
-    expect(sent()).toContain("cancel");
-    expect(bar(root)).toBeNull();
-    expect(said(root.querySelector(".ak-status"))).toBe("Stopping");
-  });
-
-  test("says how long a model has been loading, and has it asked at once", async () => {
-    const loading = { kind: "loading", until: null, tries: null, cause: "Loading model" };
-    const root = await show((run: Recording) => run.delay(limited(0, { ...loading, since: at(-12) })));
-    expect(said(bar(root))).toMatch(/^The server is loading the model, 1[12] s\. Loading model/);
-    expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
-    await press(bar(root)!, "Try now");
-    expect(sent()).toContain("try_now");
-  });
-
   test("says how long a slow model has been waited for, which nobody can hurry", async () => {
     const slow = { kind: "slow", until: null, attempt: 1, tries: null, cause: "" };
     const root = await show((run: Recording) => run.delay(limited(0, { ...slow, since: at(-12) })));
@@ -74,25 +57,5 @@ describe("a run whose model's service is asked again", () => {
     expect(buttons(root).filter((name) => name === "Stop")).toHaveLength(1);
     await happens((run) => run.delay(null));
     expect(said(root.querySelector(".ak-header"))).toMatch(/\d s/);
-  });
-
-  test("is read out once for each wait, and not each second", async () => {
-    const root = await show();
-    await settle(2_000);
-    await happens((run) => run.delay(limited(24)));
-    const spoken = root.querySelector("[role=status].ak-sr")!;
-    expect(said(spoken)).toMatch(/^Rate limited, next try in 24 s \(try 2 of 4\)\.$/);
-    await settle(5_000);
-    expect(said(spoken)).toMatch(/in 24 s/);
-  });
-
-  test("shows no HTML of a service, and nothing once the run has ended", async () => {
-    const root = await show((run: Recording) =>
-      run.delay(limited(24, { cause: "<img src=x onerror=alert(1)> `%agent new` helps." })),
-    );
-    expect(bar(root)!.querySelector("img")).toBeNull();
-    expect([...bar(root)!.querySelectorAll("code")].map(said)).toEqual(["%agent new"]);
-    await happens((run) => run.finish("cancelled"));
-    expect(bar(root)).toBeNull();
   });
 });

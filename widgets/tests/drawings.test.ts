@@ -76,29 +76,6 @@ test("a chart is drawn by the notebook, with its metadata and trusted as a cell'
   expect(rendermime.made[0]?.attached).toBe(1);
 });
 
-test("text and pictures stay the card's own", async () => {
-  renderers();
-  const root = await shows(
-    display({ "text/plain": "42" }),
-    display({ "image/png": "iVBORw0KGgo=", "text/plain": "f" }, { metadata: { "image/png": { width: 64 } } }),
-  );
-  expect(drawnIn(root)).toEqual([]);
-  expect(card(root, "t1").querySelector("img")?.getAttribute("width")).toBe("64");
-});
-
-test("an update of a display updates its renderer, and other events draw nothing again", async () => {
-  const rendermime = renderers();
-  const root = await shows(display({ "text/html": "one" }, { display_id: "d" }));
-  await happens((run) => run.output("t1", 1, { name: "stdout", text: "printed" }));
-  expect(rendermime.models).toHaveLength(1);
-  await happens((run) => run.output("t1", 2, display({ "text/html": "two" }, { display_id: "d" }) as never));
-  expect(drawnIn(root)).toEqual(["drawn two"]);
-  expect(rendermime.made).toHaveLength(1);
-  await happens((run) => run.output("t1", 3, display({ [PLOTLY]: "three" }, { display_id: "d" }) as never));
-  expect(drawnIn(root)).toEqual(["drawn three"]);
-  expect(rendermime.made.map((one) => one.isDisposed)).toEqual([true, false]);
-});
-
 test("a card that folds and unfolds shows the same drawing, whose scripts do not run again", async () => {
   const rendermime = renderers();
   const root = await shows(display({ "text/html": "<script>once()</script>" }));
@@ -144,13 +121,6 @@ test("two views of a run have a drawing each, and what is cleared or closed is d
   expect(disposed()).toEqual([true, true, false, false]);
   closeViews();
   expect(disposed()).toEqual([true, true, true, true]);
-});
-
-test("a renderer that fails says so, and leaves the text; a kind that nobody can show is named", async () => {
-  renderers().fails = true;
-  const root = await shows(display({ [PLOTLY]: "bars", "text/plain": "Figure" }), display({ "application/x-odd": {} }));
-  expect(drawnIn(root)).toEqual([`Figure\nThe notebook could not draw this ${PLOTLY}.`]);
-  expect(card(root, "t1").textContent).toContain("This notebook has no way to show application/x-odd.");
 });
 
 test("a widget is shown once its model has come, which may be after its display", async () => {

@@ -48,71 +48,12 @@ describe("two conversations on one page, with a call of the same id", () => {
     expect(buttons(second!)).not.toContain("Approve");
     for (const view of views) view.close();
   });
-
-  test("no element's id is another one's, so that each label names its own field", async () => {
-    const views = pageOf("three", "four");
-    await settle();
-    for (const one of cards(views)) await press(one, "Deny");
-    const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
-    expect(ids.length).toBeGreaterThan(2);
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const one of cards(views)) {
-      const field = one.querySelector("textarea")!;
-      expect(document.getElementById(field.id)).toBe(field);
-      expect(one.contains(document.getElementById(field.getAttribute("aria-describedby")!))).toBe(true);
-    }
-    for (const view of views) view.close();
-  });
-
-  test("a choice on one card takes back none on the other", async () => {
-    const views = pageOf("five", "six");
-    await settle();
-    for (const one of cards(views)) await press(one, "Always allow");
-    const choices = cards(views).map((one) => [...one.querySelectorAll<HTMLInputElement>("input[type=radio]")]);
-    const chosen = (): boolean[][] => choices.map((radios) => radios.map((radio) => radio.checked));
-    const before = chosen();
-    choices[1]!.at(-1)!.click();
-    await settle();
-    const [first, second] = chosen();
-    expect(first).toEqual(before[0]);
-    expect(second).not.toEqual(before[1]);
-    for (const view of views) view.close();
-  });
-});
-
-test("a refusal is shown on the newest card of its id: an older run's was cut off while the model wrote it", async () => {
-  const older = new Recording("c").propose("call_0", "run_python", null).end("call_0", "", "cancelled").finish();
-  const newer = new Recording("d").ask("call_0", "run_python", PYTHON);
-  const view = kernelView(newer);
-  const frames = [...older.frames, ...newer.frames].map((frame, index) => ({
-    ...frame,
-    seq: index + 1,
-    conversation_id: "d",
-  }));
-  view.say(...frames);
-  const other = kernelView(older);
-  other.say(...frames);
-  const [code, tool_call_id] = ["CONFLICT", "call_0"];
-  const refusal = { type: "error", seq: 0, conversation_id: "d", code, message: "Too late.", tool_call_id };
-  view.say(refusal);
-  other.say(refusal);
-  await settle();
-  expect([view, other].map((one) => one.root.textContent?.includes("Too late."))).toEqual([true, false]);
-  view.close();
-  other.close();
 });
 
 describe("a call whose id is any text", () => {
-  const ids = [
-    "constructor",
-    "__proto__",
-    "toString",
-    "0",
-    "functions.run_python:0",
-    '"]<b>\\',
-    "../../x",
-    `call__thought__${"A/+=".repeat(999)}`,
-  ].map((id) => [id.slice(0, 24), id] as const);
+  const ids = ["constructor", "__proto__", '"]<b>\\', `call__thought__${"A/+=".repeat(999)}`].map(
+    (id) => [id.slice(0, 24), id] as const,
+  );
 
   test.each(ids)("%s", async (_, id) => {
     const root = await show((run) => run.ask(id, "run_python", PYTHON));

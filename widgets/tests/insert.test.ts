@@ -32,10 +32,3 @@ test("a card's code goes below as it is shown, and decides nothing", async () =>
   expect(taken).toEqual([[PYTHON.code]]);
   expect(card(root, "t1").dataset["state"]).toBe("awaiting_approval");
 });
-
-test("where the output is in no cell, the card says so", async () => {
-  extension(false);
-  const root = await show(asks);
-  await press(card(root, "t1"), "Insert below as a cell");
-  expect(card(root, "t1").textContent).toContain("There is no cell around this output.");
-});

@@ -25,10 +25,6 @@ it("says what a run waits for", () => {
   expect(words({ kind: "budget" })).toEqual(["Waiting for you: its budget"]);
 });
 
-it("leaves out runs that work, or wait for another run", () => {
-  expect(waitingRuns([run([]), run([{ kind: "run" }])])).toEqual([]);
-});
-
 it("counts what waits in all notebooks", () => {
   const call = { kind: "approval", tool_name: "run_python" } as const;
   expect(summary(waitingRuns([]))).toBe("");

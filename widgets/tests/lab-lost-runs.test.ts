@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { putRun, rememberRuns } from "../lab/src/documents";
 import type { ListedRun } from "../lab/src/listedRuns";
-import { indexOf, showAgain, showsLostRuns } from "../lab/src/lostRuns";
+import { showAgain, showsLostRuns } from "../lab/src/lostRuns";
 import { reportRemoved } from "../lab/src/removedCells";
 
 type Parts = Parameters<typeof showsLostRuns>;
@@ -142,17 +142,6 @@ it("shows an open run again where its outputs were cleared, below the cell's own
   expect([cleared, held, code, retyped].map(outputs)).toEqual([[OUTPUT], [OUTPUT], [OWN, OUTPUT], [OUTPUT]]);
 });
 
-it("shows no run that makes room for the cell's next one, though it is still listed", () => {
-  const one = panel({ outputs: [LIVE] });
-  const { list, runs } = page(one);
-  runs(one);
-  list(RUN);
-  expect(outputs(one)).toEqual([]);
-  cellOf(one).turns("idle");
-  list(RUN);
-  expect(outputs(one)).toEqual([]);
-});
-
 it("tells the kernel of a cell that is gone, and no more where it came back before the next cell ran", async () => {
   const cells = Object.assign([{ id: "a" }, { id: "b" }], { changed: signal<null>() });
   const model = { cells, deletedCells: [] as string[], isDisposed: false };
@@ -177,25 +166,4 @@ it("puts the record where a run was cleared before its end, and leaves a cell em
   cellOf(one).model.outputs.clear();
   expect(puts(one)).toBe(false);
   expect(outputs(one)).toEqual([]);
-});
-
-it("changes no notebook that is read-only, nor one whose run another page shows, until that is gone", () => {
-  const [one, fixed] = [panel(), panel()];
-  fixed.content.model.readOnly = true;
-  const { list } = page(one, fixed);
-  list({ ...RUN, shown: true });
-  expect(outputs(one)).toEqual([]);
-  list(RUN);
-  expect([outputs(one), outputs(fixed)]).toEqual([[OUTPUT], []]);
-});
-
-it("knows the notebook of a run from its copies, and that of a run without one by the kernel", () => {
-  const index = (one: unknown, fields: Partial<ListedRun> = {}): number =>
-    indexOf(one as Parameters<typeof indexOf>[0], { ...RUN, ...fields });
-  expect([index(panel()), index(panel({ path: "a-Copy1.ipynb" })), index(panel(), { cell_id: "d" })]).toEqual([
-    0, -1, -1,
-  ]);
-  const nowhere = { notebook: null };
-  const [moved, strange] = [panel({ path: "b.ipynb" }), panel({ path: "b.ipynb", kernel: "k2" })];
-  expect([index(moved, nowhere), index(strange, nowhere)]).toEqual([0, -1]);
 });

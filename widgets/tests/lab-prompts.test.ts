@@ -11,13 +11,10 @@ it("makes prompts whose mentions end where the line or a blank does", () => {
 
 it.each([
   ["%%agent\nHello?", true, true],
-  ["%%agent", true, true],
   ["  %%agent --wait\nHello?", true, true],
   ["x = 1\n%agent stats", true, false],
-  ["x = 1\n%%agent\nHello?", true, false],
   ["%%agents\nHello?", false, false],
   ["agent = 1  # %%agent", false, false],
-  ["", false, false],
 ])("knows whether %j asks an agent, and whether it is a prompt", (source, asks, prompt) => {
   expect(asksAgent(source)).toBe(asks);
   expect(isPrompt(source)).toBe(prompt);
@@ -38,15 +35,6 @@ it("says which environment lacks the package, and why another can't load it", ()
   expect(wordsOf({ ...said, missing: false, error: "ImportError: too old" })).toContain(
     "It said: ImportError: too old",
   );
-});
-
-it.each(["", "loaded", "null", "[]", '{"missing": true}', JSON.stringify({ ...said, command: 1 })])(
-  "takes %j for no answer",
-  (printed) => expect(readLacking(printed)).toBeNull(),
-);
-
-it("bounds what a kernel says", () => {
-  expect(readLacking(JSON.stringify({ ...said, error: "x".repeat(5_000) }))?.error).toHaveLength(1_000);
 });
 
 it("sends the settings that differ from what there is without them", () => {

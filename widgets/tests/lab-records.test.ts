@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { codeOf, decorateRecords } from "../lab/src/records";
+import { decorateRecords } from "../lab/src/records";
 import { BEGIN_CONVERSATION, INSERT_CELLS, type InsertCells } from "../src/ui/events";
 
 const code = (text: string, cell = ""): string =>
@@ -23,14 +23,6 @@ afterEach(() => document.removeEventListener(INSERT_CELLS, insert));
 
 const buttons = (name: string): HTMLButtonElement[] =>
   [...document.querySelectorAll("button")].filter((one) => one.textContent === name);
-
-it("takes the code that did what it should, in the order in which it ran", () => {
-  expect(codeOf(document.body.querySelector(".agent-record")!)).toEqual([
-    "first < 1\nif x:\n    y",
-    "second = 2",
-    "tenth",
-  ]);
-});
 
 it("gives each code a button that asks for a cell, and the run one for all", () => {
   decorateRecords(document.body);
@@ -60,15 +52,6 @@ it("offers to run the cell again of a run that was lost with its kernel", () => 
   decorateRecords(document.body);
   buttons("Try again")[0]!.click();
   expect(asked).toHaveBeenCalledOnce();
-});
-
-it("copies the code as it stands there", async () => {
-  const writeText = vi.fn(() => Promise.resolve());
-  Object.defineProperty(navigator, "clipboard", { value: { writeText }, configurable: true });
-  decorateRecords(document.body);
-  buttons("Copy")[2]!.click();
-  expect(writeText).toHaveBeenCalledWith("first < 1\nif x:\n    y");
-  await vi.waitFor(() => expect(buttons("Copied")).toHaveLength(1));
 });
 
 it("shows the time of a run as the reader's clock has it, also where the sanitizer has taken the attribute", () => {

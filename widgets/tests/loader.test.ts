@@ -39,14 +39,11 @@ afterEach(() => {
 });
 
 describe("the front end is looked for", () => {
-  test.each(["/", "/user/ada/", "/user/ada%40lovelace/base", "http://localhost:3000/user/ada/"])(
-    "below the server's base URL %s",
-    (baseUrl) => {
-      pageOf({ baseUrl });
-      const base = new URL(baseUrl.replace(/\/?$/, "/"), "http://localhost:3000").href;
-      expect(addressOf(FILE)).toBe(`${base}agent-kernel/static/${FILE}`);
-    },
-  );
+  test.each(["/", "/user/ada%40lovelace/base"])("below the server's base URL %s", (baseUrl) => {
+    pageOf({ baseUrl });
+    const base = new URL(baseUrl.replace(/\/?$/, "/"), "http://localhost:3000").href;
+    expect(addressOf(FILE)).toBe(`${base}agent-kernel/static/${FILE}`);
+  });
 
   test("nowhere in a page that is of no Jupyter server", () => {
     pageOf(null);

@@ -71,17 +71,6 @@ test("says who asks from outside, and sends that away with one press", async () 
   expect(PlayedSocket.sent.at(-1)).toEqual({ type: "send_away" });
 });
 
-test("lets a rule be removed, once", async () => {
-  const root = await show(() => undefined, { rules: [RULE] });
-  await openPolicy(root);
-  await press(root, "Remove");
-  expect(PlayedSocket.sent.at(-1)).toEqual({ type: "rule_remove", rule_id: "rule_1" });
-  expect(button(root, "Removing…").getAttribute("aria-disabled")).toBe("true");
-  await happens((run) => run.becomes({ policy: { mode: "ask", rules: [] } }));
-  expect(root.textContent).toContain("No rule is in force.");
-  expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Asks before acting");
-});
-
 test("names the files that it follows, and switches them off in the panel", async () => {
   const instructions = [
     { file: "AGENTS.md", digest: "a", characters: 1_012, beginning: "Use <b>polars</b>", skill: false, off: false },
@@ -113,22 +102,4 @@ test("lets the policy be switched, once, and says what becomes of the calls that
   await happens((run) => run.becomes({ policy: { mode: "allow", rules: [], cap: null } }));
   expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Acts without asking");
   expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
-});
-
-test("lets a looser policy decide the calls that wait, where a person says so", async () => {
-  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
-  (await openPolicy(root))[3]!.click();
-  await settle();
-  expect(buttons(root).filter((name) => name.startsWith("Switch"))).toEqual(["Switch to Plan"]);
-  [...root.querySelectorAll<HTMLElement>(".ak-rules label")][1]!.click();
-  await settle();
-  await press(root, "Switch, and decide what waits by it");
-  expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "edit", decide_waiting: true });
-});
-
-test("offers no policy above the site's cap, and says so", async () => {
-  const root = await show((run) => run.becomes({ policy: { mode: "ask", rules: [], cap: "ask" } }));
-  await openPolicy(root);
-  expect(modesOf(root)).toEqual(["Ask", "Plan", "Deny"]);
-  expect(root.querySelector(".ak-rules")?.textContent).toContain("This site allows Ask at most.");
 });

@@ -51,21 +51,6 @@ describe("a run that waits for its turn", () => {
     expect(buttons(root.querySelector("[data-role=ahead]")!)).toEqual(["Show here", "Stop it and go on"]);
   });
 
-  test("says that the run ahead is running, and how many more there are", async () => {
-    await show(
-      (run) =>
-        queue(
-          run.send({
-            type: "run",
-            run_id: "run_between",
-            run: { ...run.view, run_id: "run_between", status: "queued" },
-          }),
-        ),
-      { prompt: "First." },
-    );
-    expect(bar(await second())).toContain("Behind First, which is running, and 1 more.");
-  });
-
   test("shows the cards of the run ahead, live, which can be answered here, until it begins itself", async () => {
     await show((run) => queue(asks(run)), { prompt: "First." });
     const root = await second();

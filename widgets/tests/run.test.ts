@@ -1,18 +1,14 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { BEGIN_CONVERSATION, type BeginConversation } from "../src/ui/events";
-import type { ConversationView } from "../src/protocol";
-import { fromSnapshot } from "../src/state/reduce";
-import { asks, PYTHON, shown } from "./cards";
+import { PYTHON } from "./cards";
 import {
   accessibleName,
   runtime,
   button,
   buttons,
   happens,
-  loseLine,
   PlayedSocket,
   press,
-  refuse,
   settle,
   show,
   usePage,
@@ -63,17 +59,6 @@ describe("the run", () => {
     expect(copied.at(-1)).toBe(code);
     expect(document.activeElement).toBe(buttons[1]);
     vi.unstubAllGlobals();
-  });
-
-  test("is stopped once", async () => {
-    const root = await show(asks);
-    await press(root, "Stop");
-    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "cancel" });
-    expect(buttons(root.querySelector(".ak-header")!)).toEqual(["Stopping…"]);
-    await happens((run) => run.end("t1", "run_python", "cancelled", { reason: "By you." }).finish("cancelled"));
-    expect(buttons(root.querySelector(".ak-header")!)).toEqual([]);
-    expect(root.querySelector(".ak-status")?.textContent).toBe("Stopped");
-    expect(shown(root)).toMatchObject({ state: "cancelled", buttons: [] });
   });
 
   test("says what the run has spent, and how much of its budgets that is", async () => {
@@ -137,22 +122,6 @@ describe("the run", () => {
       expect(ran).toEqual(["cell-b"]);
       expect(PlayedSocket.sent.length).toBe(sent);
     });
-
-    test("there is no press without an extension, a cell, or something that it continues", async () => {
-      expect(buttons(await continuing(continued))).not.toContain("New conversation");
-      extension(true);
-      await happens((run) => run.becomes({ continues: 2, cell_id: null }));
-      expect(buttons(document.body)).not.toContain("New conversation");
-      await happens((run) => run.becomes({ continues: null, cell_id: "cell-b" }));
-      expect(buttons(document.body)).not.toContain("New conversation");
-    });
-
-    test("where its cell is not in this notebook, it says what to do", async () => {
-      extension(false);
-      const root = await continuing(continued);
-      await press(root, "New conversation");
-      expect(root.querySelector("[role=alert]")?.textContent).toContain("--new");
-    });
   });
 
   test("shows that the model thinks until it speaks, folded", async () => {
@@ -199,15 +168,6 @@ describe("a run whose model did not answer", () => {
     expect(alert(await show((run) => failed(run, message))).textContent!.trim()).toBe(words);
   });
 
-  test("shows what was recorded and what is asked now in columns", async () => {
-    const columns = ["  recorded         | now", "  Adelie    190.0  | Adelie    190.6"];
-    const lines = ["The recording no longer fits: sum.jsonl:4.", "In the result:", ...columns, "Record it again."];
-    const said = alert(await show((run) => failed(run, lines.join("\n"))));
-    expect(said.querySelector("pre")!.textContent).toBe("recorded         | now\nAdelie    190.0  | Adelie    190.6");
-    const next = [...said.querySelectorAll(".ak-next")].map((line) => line.textContent);
-    expect(next).toEqual(["In the result:", "Record it again."]);
-  });
-
   test("can be tried again, once a click, and goes on where it was", async () => {
     const root = await show((run) => failed(run.did("t1", "run_python", PYTHON, 5)));
     await press(root, "Try again");
@@ -217,16 +177,6 @@ describe("a run whose model did not answer", () => {
     expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
     expect(buttons(root)).not.toContain("Try again");
     expect(root.querySelector("[data-role=answer]")!.textContent).toContain("It is 42.");
-  });
-
-  test("says why it can't be, and offers nothing where the line is lost or something else was asked for", async () => {
-    const root = await show(failed);
-    await press(root, "Try again");
-    const details = { run_id: root.querySelector("[data-run-id]")!.getAttribute("data-run-id") };
-    await refuse("CONFLICT", "This run can't be tried again: something else was asked for since.", { details });
-    expect(root.textContent).toContain("something else was asked for since");
-    await loseLine();
-    expect(buttons(root)).not.toContain("Try again");
   });
 });
 
@@ -252,12 +202,5 @@ describe("what was left out of a long conversation", () => {
     head.click();
     await settle();
     expect(root.textContent).not.toContain("Left: the plot.");
-  });
-
-  test("is the same after a reload, between the same turns", () => {
-    const recording = new Recording("c").notice("Summarised 42 messages", SUMMARY);
-    const snapshot = { ...recording.session().snapshot } as unknown as ConversationView;
-    const state = fromSnapshot(snapshot, recording.run);
-    expect(state.items).toEqual([{ kind: "note", id: "note-0", text: "Summarised 42 messages", detail: SUMMARY }]);
   });
 });

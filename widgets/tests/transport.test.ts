@@ -1,6 +1,6 @@
 /** The ways of frames to a page: over a WebSocket, and as messages of a widget. */
 import { describe, expect, test } from "vitest";
-import { channelAddress, SocketTransport } from "../src/channel/transport";
+import { channelAddress } from "../src/channel/transport";
 import {
   answer,
   button,
@@ -20,9 +20,6 @@ import {
 usePage();
 
 const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
-
-const nothing = (): void => undefined;
-const LISTENER = { opened: nothing, frame: nothing, lost: nothing, trouble: nothing, ended: nothing };
 
 describe("a server that has no log", () => {
   test("is asked why, and the page says it until there is a connection", async () => {
@@ -85,35 +82,6 @@ describe("the way to the server", () => {
     expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe(
       "ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel",
     );
-  });
-
-  test("has the server's status beside it", () => {
-    expect(address({ baseUrl: "/user/ana/" }).status).toBe("https://hub.example/user/ana/agent-kernel/api/status");
-  });
-
-  test("is tried with cookies first, and with the token when that fails", async () => {
-    PlayedSocket.refuse = true;
-    const transport = new SocketTransport({
-      url: "ws://localhost/x",
-      status: "http://localhost/status",
-      token: "secret",
-      tokenFirst: false,
-    });
-    transport.start(LISTENER);
-    await settle(1_000);
-    transport.close();
-    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual([
-      "ws://localhost/x",
-      "ws://localhost/x?token=secret",
-    ]);
-  });
-
-  test("takes the token at once where the page says so", async () => {
-    const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
-    const transport = new SocketTransport({ token, tokenFirst, url, status });
-    transport.start(LISTENER);
-    transport.close();
-    expect(PlayedSocket.last.url).toContain("?token=secret");
   });
 });
 
