@@ -1,4 +1,4 @@
-"""A terminal as lines: a conversation as it goes on, and what a person types.
+"""A terminal as lines: what is new in a conversation, and what a person types.
 
 Whatever a model, a tool or a file says has a margin on every line, wrapped ones too, and no character that acts on the
 terminal: only this program writes into the first column.
@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO
-from unicodedata import east_asian_width
 
 from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
@@ -50,13 +49,13 @@ class Terminal:
 
     def line(self, text: str, margin: str = MARGIN, first: str | None = None) -> None:
         """Write whole lines; `first` is the margin of the first one."""
+        begin = margin if first is None else first
+        room = max(NARROWEST, self._columns()) - 1  # some terminals begin a new line when the last one is full
         for line in reveal_in_prose(text.replace("\r\n", "\n").rstrip("\n")).split("\n"):
-            room = max(NARROWEST, self._columns()) - 1  # some terminals begin a new line when the last one is full
-            wide = 0 if line.isascii() else sum(east_asian_width(character) in "AFW" for character in line)
-            wrapper = textwrap.TextWrapper(max(room // 2, room - wide), margin if first is None else first, margin)
+            wrapper = textwrap.TextWrapper(room if line.isascii() else room // 2, begin, margin)  # two columns at most
             wrapper.drop_whitespace = wrapper.replace_whitespace = wrapper.break_on_hyphens = False
             self._out.write("\n".join(wrapper.wrap(line) or [margin.rstrip()]) + "\n")
-            first = None
+            begin = margin
         self._out.flush()
 
     def ask(self, question: str) -> None:
@@ -66,31 +65,25 @@ class Terminal:
         self._out.flush()
 
 
-def typed_lines() -> asyncio.Queue[str]:
-    """The lines that the person types from now on; an empty one is the end of the input."""
-    typed, loop = asyncio.Queue[str](), asyncio.get_running_loop()
+def next_line() -> asyncio.Future[str]:
+    """The next line that the person types, with its end; empty at the end of the input."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str] = loop.create_future()
 
     def read() -> None:
-        line = b"\n"
-        while line:
-            try:
-                line = os.read(sys.stdin.fileno(), 65_536)
-            except OSError:  # the terminal is gone
-                line = b""
-            with suppress(RuntimeError):  # the program ends
-                loop.call_soon_threadsafe(typed.put_nowait, line.decode(errors="replace"))
+        try:
+            line = os.read(sys.stdin.fileno(), 65_536)
+        except OSError:  # the terminal is gone
+            line = b""
+        with suppress(RuntimeError):  # the program ends
+            loop.call_soon_threadsafe(typed.set_result, line.decode(errors="replace"))
 
     threading.Thread(target=read, daemon=True).start()
     return typed
 
 
-def forget_typed(typed: asyncio.Queue[str]) -> None:
-    """Forget what was typed before a question, half a line too."""
-    has_ended = False
-    while not typed.empty():
-        has_ended = not typed.get_nowait()
-    if has_ended:
-        typed.put_nowait("")
+def forget_typed() -> None:
+    """Forget what was typed and not read, half a line too."""
     if sys.platform != "win32":
         with suppress(OSError, termios.error):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -109,7 +102,7 @@ class Printer:
         self._printed: set[str] = set()
 
     def show(self, view: ConversationView, waiting: Container[str] = ()) -> None:
-        """`waiting` are the keys of what is shown with its question."""
+        """`waiting` are the keys of calls that are shown with their question."""
         calls = {call.tool_call_id: call for call in view.tool_calls}
         runs = [run for run in view.runs if run.run_id not in self._earlier and run.status != "queued"]
         for run in runs:
@@ -152,8 +145,8 @@ class Printer:
         ending = ", ".join(filter(None, (text_of(told.ending), told.took)))
         self._terminal.line(one_line(f"{title}: {ending}", 300), first="* ")
         if is_whole and call.tool_name == ASK_USER:
-            question, choices = question_of(call)
-            self._terminal.line("\n".join((question, *(f"{number}  {one}" for number, one in enumerate(choices, 1)))))
+            choices = (f"{number}  {one}" for number, one in enumerate(choices_of(call), 1))
+            self._terminal.line("\n".join((str((arguments_of(call) or {}).get("question", "")), *choices)))
         elif is_whole:
             for text in filter(None, (told.code, *_beside(call, told.code))):
                 self._terminal.line(reveal(text), CODE_MARGIN)
@@ -199,16 +192,10 @@ def _beside(call: ToolCallView, shown: str) -> Iterator[str]:
                 yield f"{name}: {value}"
 
 
-def question_of(call: ToolCallView) -> tuple[str, list[str]]:
-    """The question, and the answers that the model offers."""
-    arguments = arguments_of(call) or {}
-    choices = arguments.get("choices")
-    return str(arguments.get("question", "")), list(map(str, choices[:50])) if isinstance(choices, list) else []
-
-
-Ask = ToolCallView | RunView
-"""What waits for a person: a call for a decision, for the answer to its question, or for a word on its unknown outcome;
-or a run that is paused."""
+def choices_of(call: ToolCallView) -> list[str]:
+    """The answers that the model offers with its question."""
+    choices = (arguments_of(call) or {}).get("choices")
+    return list(map(str, choices[:50])) if isinstance(choices, list) else []
 
 
 def key_of(call: ToolCallView) -> str:
@@ -220,16 +207,3 @@ def active_run(view: ConversationView) -> RunView | None:
     """The run that goes on; a queued one only if no other runs."""
     going_on = [run for run in view.runs if run.ended_at is None]
     return next((run for run in going_on if run.status == "running"), next(iter(going_on), None))
-
-
-def waiting_in(view: ConversationView) -> dict[str, Ask]:
-    """What waits for a person, in order, by its key."""
-    run = active_run(view)
-    found: dict[str, Ask] = {}
-    for call in view.tool_calls:
-        is_open = run is not None and call.run_id == run.run_id
-        is_question = call.tool_name == ASK_USER and call.state == "executing"
-        is_unknown = call.state == "unknown" and call.unknown_answer is None
-        if is_open and (call.state == "awaiting_approval" or is_question or is_unknown):
-            found[key_of(call)] = call
-    return found if run is None or run.paused is None else found | {run.paused.pause_id: run}

@@ -16,7 +16,6 @@ from agent_kernel.testing.wire.reply import failure, rate_limited
 from tests.server.client import Api, Kernel
 from tests.server.serving import TOKEN, Server
 from tests.server.terminal import PROGRAM, TerminalProgram
-from tests.waiting import until
 
 Chat = Callable[..., TerminalProgram]
 APPROVES = "Approves exactly what is shown."
@@ -59,18 +58,15 @@ async def test_a_person_asks_and_answers_all_that_waits(
     program.type("Do both.")
     await program.until("Both, please.", "* Run Python print(6 * 7): Waiting for you\n  │ print(6 * 7)\n", APPROVES)
     program.type("yes")
-    await program.until("Type one of a, d, r", APPROVES)
+    await program.until("Type a or d", APPROVES)
     program.type("a")
     await program.until("* Run a command echo gone: Waiting for you", "  │ echo gone\n", APPROVES)
-    program.type("d")
-    await program.until("Reason (optional")
-    program.type("not now")
+    program.type("d not now")
     await program.until("1 / 0", APPROVES)
     # The two end in either order, the first also while the person types.
     assert re.search(r"Run Python .*: Done, .*\n    42\n", program.text)
     assert re.search(r"Run a command .*: Denied by .*\n.*Reason: not now. Nothing ran.", program.text)
-    await program.until("[r] Approve, and don")
-    program.type("r")
+    program.type("a")
     await program.until(
         "Failed, ", "ZeroDivisionError: division by zero", "Which?\n  1  CSV\n  2  Parquet\n", "Your answer"
     )
@@ -85,7 +81,6 @@ async def test_a_person_asks_and_answers_all_that_waits(
     states = ["success", "denied", "error", "success", "cancelled"]
     assert [one["state"] for one in view["tool_calls"]] == states
     assert view["tool_calls"][1]["reason"] == "not now"
-    assert [rule["scope"] for rule in view["runs"][-1]["policy"]["rules"]] == ["run"]
 
 
 async def test_a_delay_is_said_and_ended_by_now_and_a_failure_is_said(api: Api, chat: Chat, model: FakeOpenAI) -> None:
@@ -115,7 +110,7 @@ async def test_a_call_that_is_decided_elsewhere_is_taken_back_and_a_line_that_wa
     await program.until("answered elsewhere, and is not asked any more", "Reason: elsewhere. Nothing ran.")
     await program.until("print('second')", APPROVES)
     program.type("")
-    await program.until("Type one of a, d, r", APPROVES)
+    await program.until("Type a or d", APPROVES)
     assert [one["state"] for one in await api.pending()] == ["awaiting_approval"]
     await api.decide(approved=False)
     await program.until("answered elsewhere, and is not asked any more", "Done.", "Complete.")
@@ -137,23 +132,6 @@ async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: C
     program.type("/stop")
     await program.until("Stopped.")
     assert (await api.ended(conversation_id))["runs"][0]["status"] == "cancelled"
-
-
-@pytest.mark.kernel
-async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
-    api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel, server: Server
-) -> None:
-    model.add(call("run_python", code="for i in range(3): print('line', i)"), say("Over."))
-    conversation_id = await api.begin(kernel)
-    program = chat(conversation_id)
-    await program.until(APPROVES)
-    await until(lambda: server.service.streams)
-    (stream,) = server.service.streams
-    stream.close()
-    await api.decide()
-    await program.until("Complete.")
-    for line in ("line 0", "line 1", "line 2", "Over."):
-        assert program.text.count(line) == 1, program.text
 
 
 @pytest.mark.kernel
@@ -182,10 +160,10 @@ class Piped:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    async def __call__(self, *arguments: str, found: bool = False, token: str = TOKEN) -> tuple[int | None, str, str]:
+    async def __call__(self, *arguments: str, token: str = TOKEN) -> tuple[int | None, str, str]:
         """Its exit code, output and errors."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, *(() if found else ("--server", self._address)), *arguments,
+            sys.executable, "-c", PROGRAM, "--server", self._address, *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "JUPYTER_TOKEN": token},
         )  # fmt: skip
@@ -240,14 +218,3 @@ async def test_what_is_wrong_is_said_with_what_to_do(piped: Piped, arguments: li
     code, out, errors = await piped(*arguments, token=given)
     assert (code, out, said in errors) == (1, "", True)
     assert not [word for word in ("Traceback", TOKEN) if word in errors]
-
-
-async def test_a_running_server_is_found_with_its_token(
-    api: Api, server: Server, piped: Piped, model: FakeOpenAI
-) -> None:
-    model.add(say("Found."))
-    await api.begin()
-    server.app.write_server_info_file()
-    code, out, errors = await piped("--latest", found=True, token="")
-    assert (code, errors) == (0, "")
-    assert ("Found." in out, TOKEN in out) == (True, False)
