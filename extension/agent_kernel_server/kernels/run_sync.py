@@ -1,7 +1,9 @@
 """RunSync keeps a kernel's `Run` objects up to date with the runs that the runtime carries out, to their record."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
@@ -17,12 +19,17 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.tools.builtin.declarations import ASK_USER
 from agent_kernel_server.kernels.shared import Shared
 
 STATE_SECONDS = 0.25
 """A run's state is sent to the kernel at most this often."""
 DOCUMENT_SECONDS = 1.0
-"""Documents that show a run are changed at most this often."""
+"""How long after an event the text for saved notebooks may be older than it, unless somebody may have to act."""
+PIECES = ('"type":"token"', '"type":"reasoning"')
+"""What a frame has that says nothing of how a run stands."""
+WAITS = ('"type":"approval_request"', '"type":"run"', '"status":"unknown"', f'"tool_name":"{ASK_USER}"')
+"""What a frame has after which a run may wait for a person."""
 
 
 class RunSync:
@@ -101,10 +108,17 @@ class RunSync:
         if spec.widget_model_id is None:
             return
         put = partial(self._documents.put_progress, spec.run_id, partial(self._notebook_of, spec), self._kernel_id)
+        loop = asyncio.get_running_loop()
         await put()
-        async for frame in subscription:
-            if '"type":"token"' not in frame and '"type":"reasoning"' not in frame and await put():
-                await asyncio.sleep(DOCUMENT_SECONDS)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None) as due:
+                    async for frame in subscription:
+                        if not any(piece in frame for piece in PIECES):
+                            seconds = 0.0 if any(wait in frame for wait in WAITS) else DOCUMENT_SECONDS
+                            due.reschedule(min(due.when() or math.inf, loop.time() + seconds))
+                return
+            await put()
 
     async def _send_updates(self, run_id: str, subscription: Subscription, link: KernelLink) -> None:
         async for frame in subscription:
