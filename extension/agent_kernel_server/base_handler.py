@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextvars import Context
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import orjson
 from jupyter_server.base.handlers import APIHandler
@@ -24,8 +23,6 @@ from agent_kernel_server.service import Service
 BodyT = TypeVar("BodyT", bound=BaseModel)
 ListedT = TypeVar("ListedT", ListedCall, ListedRun, ClientView)
 NUMBER = re.compile("[0-9]{1,9}")
-SHORT_BYTES = 64 * 1024
-"""A refused body of this length is read and thrown away, so that the connection goes on."""
 
 
 class Refusal(Exception):
@@ -47,80 +44,26 @@ def invalid_body(error: ValidationError) -> Refusal:
     return Refusal(400, f"{first['field']}: {first['message']}", field=first["field"], errors=faults)
 
 
-@web.stream_request_body
 class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
-    """Checks what a user may do, and reads bodies. They are streamed, so that a refused one is neither read to its end
-    nor kept: the user, the right and the declared length are checked when the headers have come. Tornado closes a
-    connection whose body it has not read, and then the answer says so: else a client that keeps its connections sends
-    its next request into a closed one."""
+    """Checks what a user may do, and reads bodies."""
 
     auth_resource = AUTH_RESOURCE
     actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "execute", "DELETE": "execute"}
     """By HTTP method, what the site's authorizer must allow."""
     most_bytes = MAX_FRAME_BYTES
     """The longest body."""
-    _received = False
-    """Whether the whole body has been read."""
-
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        if not self._received:
-            self.set_header("Connection", "close")
 
     async def prepare(self) -> None:  # type: ignore[override]  # it waits
         """Raises `HTTPError` 403 without a user or the right, 413 for a body that is too long, and Jupyter's own
-        refusals; where the body is short, when it has come."""
-        self._body = bytearray()
-        refusal: web.HTTPError | None = None
-        try:
-            await self._check_headers()
-        except web.HTTPError as error:
-            if not self._has_short_body():
-                raise
-            refusal = error
-        if not self._finished:
-            self._when_received(refusal)
-
-    async def _check_headers(self) -> None:
+        refusals."""
         await super().prepare()
         if self._finished or self.request.method == "OPTIONS":  # a browser asks without a token whether it may send one
             return
-        if self.current_user is None:
-            raise web.HTTPError(403)
         action = self.actions.get(str(self.request.method))
-        if action is not None and not await may(self, action):
+        if self.current_user is None or (action is not None and not await may(self, action)):
             raise web.HTTPError(403)
-        length = self.request.headers.get("Content-Length", "0")
-        if length.isdecimal() and int(length) > self.most_bytes:
-            self.refuse_size()
-
-    def _has_short_body(self) -> bool:
-        length = self.request.headers.get("Content-Length", "0")
-        return "Transfer-Encoding" not in self.request.headers and length.isdecimal() and int(length) <= SHORT_BYTES
-
-    def _when_received(self, refusal: web.HTTPError | None) -> None:
-        """Tornado calls the request's method once the body has been read. Until then the refusal stands in its
-        place."""
-        name = str(self.request.method).lower()
-        method = getattr(self, name)
-
-        def received(*arguments: Any, **named: Any) -> Any:
-            delattr(self, name)  # which refers to this handler
-            self._received = True
-            self.clear_header("Connection")
-            if refusal is not None:
-                raise refusal
-            return method(*arguments, **named)
-
-        setattr(self, name, received)
-
-    def data_received(self, chunk: bytes) -> None:
-        """One piece of the body. The first one beyond the limit is kept, as a sign of it; later ones are dropped."""
-        if len(self._body) <= self.most_bytes:
-            self._body += chunk
-
-    def refuse_size(self) -> NoReturn:
-        raise web.HTTPError(413, f"The body is larger than {self.most_bytes} bytes.")
+        if len(self.request.body) > self.most_bytes:
+            raise web.HTTPError(413, f"The body is larger than {self.most_bytes} bytes.")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Jupyter warns of methods that are not marked as authenticated. `prepare` has checked already."""
@@ -145,12 +88,9 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         return await self.service.runtime()
 
     def read_body(self, model: type[BodyT]) -> BodyT:
-        """The validated body. Raises `Refusal` 400, which names the field, or 413."""
-        if len(self._body) > self.most_bytes:
-            self.refuse_size()
-        body = bytes(self._body) or b"{}"
+        """The validated body. Raises `Refusal` 400, which names the field."""
         try:
-            return model.model_validate(loads_once(body))
+            return model.model_validate(loads_once(self.request.body or b"{}"))
         except ValidationError as error:
             raise invalid_body(error) from error
         except ValueError as error:
@@ -180,10 +120,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
     def answer(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
         """Send an answer. `bytes` must be JSON already."""
         self.set_status(status)
-        # The event loop writes the rest of a long answer, and keeps the present context as long as the browser keeps
-        # its connection. In an empty context it does not keep this handler, which Jupyter has put into a context
-        # variable.
-        Context().run(self.finish, body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
+        self.finish(body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
     def answer_nothing(self) -> None:
         self.set_status(204)

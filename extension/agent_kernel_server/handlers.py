@@ -43,8 +43,7 @@ from agent_kernel_server.streams import EventsHandler
 
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
 """The states that the list of approvals accepts. `unanswered`: see `Runtime.approvals`."""
-RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
-RUN_STATES: frozenset[str] = RUN_STATUSES | {"paused", "open"}
+RUN_STATES: frozenset[str] = frozenset({*get_args(RunStatus), "paused", "open"})
 """The states that the list of runs accepts. A paused run is `paused` and not `running`; `open` are all that have not
 ended."""
 
@@ -177,23 +176,15 @@ class MessagesHandler(AgentKernelHandler):
 
 class OpenRunsHandler(AgentKernelHandler):
     async def get(self) -> None:
-        state, status = self.query_word("state", RUN_STATES), self.query_word("status", RUN_STATUSES)
+        state = self.query_word("state", RUN_STATES)
         limit = self.query_number("limit", ENDED_RUNS)
         runs = await self.service.list_runs(limit, self.get_query_argument("run_id", None))
-        if state is not None:
-            runs = [run for run in runs if state in _states(run)]
-        if status is not None:
-            runs = [run for run in runs if run.status == status]
-        self.answer(self.of_notebook(runs))
+        self.answer(self.of_notebook([run for run in runs if state is None or state in _states(run)]))
 
 
 class ApprovalsHandler(AgentKernelHandler):
     async def get(self) -> None:
-        state, status = self.query_word("state", CALL_STATES), self.query_word("status", CALL_STATES)
-        calls = await self.service.list_calls(state or status)
-        if state is not None and status is not None:
-            alike = {call.approval_id for call in await self.service.list_calls(status)}
-            calls = [call for call in calls if call.approval_id in alike]
+        calls = await self.service.list_calls(self.query_word("state", CALL_STATES))
         self.answer(self.of_notebook(calls))
 
 

@@ -10,18 +10,10 @@ from tests.ports import free_port
 from tests.programs import Program
 
 KEY = "a-key-of-the-gateway"
-KILLS = """
-from kernel_gateway.services.kernels.manager import KernelGatewayIOLoopKernelManager
-
-class Killing(KernelGatewayIOLoopKernelManager):
-    async def shutdown_kernel(self, now=False, restart=False):
-        await super().shutdown_kernel(now=True, restart=restart)
-"""
 
 
 class KernelGateway:
-    def __init__(self, home: Path, *, kills: bool = False) -> None:
-        """`kills`: it interrupts and kills a kernel that it is to shut down, without asking it to end."""
+    def __init__(self, home: Path) -> None:
         home.mkdir()
         self.port = free_port()
         command = [
@@ -29,11 +21,8 @@ class KernelGateway:
             *("--KernelGatewayApp.ip=127.0.0.1", f"--KernelGatewayApp.auth_token={KEY}"),
             *("--KernelGatewayApp.port_retries=0", "--JupyterWebsocketPersonality.list_kernels=True"),
         ]
-        if kills:
-            (home / "killing.py").write_text(KILLS)
-            command.append("--MultiKernelManager.kernel_manager_class=killing.Killing")
         # A machine of its own: it has neither the server's directories nor the model's address.
-        variables = {"HOME": str(home), "JUPYTER_RUNTIME_DIR": str(home / "runtime"), "PYTHONPATH": str(home)}
+        variables = {"HOME": str(home), "JUPYTER_RUNTIME_DIR": str(home / "runtime")}
         self._program = Program(command, home / "gateway.log", home, variables)
         self._program.wait_until(self._answers, "the gateway to answer")
 

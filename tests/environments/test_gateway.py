@@ -112,24 +112,6 @@ def test_an_interrupt_stops_the_run_whoever_asks_the_gateway_for_it(
     assert cells.text("print('still here')") == "still here\n"
 
 
-def test_a_kernel_that_its_gateway_kills_is_not_said_to_be_interrupted_by_the_user(
-    shared_model: WrittenModel, model: WrittenModel, tmp_path: Path
-) -> None:
-    model.says(call("run_python", code="1"))
-    variables = shared_model.server.environment()
-    with (
-        KernelGateway(tmp_path / "killing", kills=True) as gateway,
-        LabServer(tmp_path / "own", variables, app="jupyter_server", arguments=gateway.arguments()) as front,
-    ):
-        cells = Cells.of_notebook(front, "killed.ipynb")
-        cells.run(LOAD)
-        first = cells.ask("First.")
-        gateway.api("DELETE", f"api/kernels/{cells.kernel_id}")
-        assert cells.run_ended(first["conversation_id"])["error"]["code"] == "KERNEL_DIED"
-        assert "interrupted" not in cells.call(first["conversation_id"], "cancelled")["reason"]
-        cells.close()
-
-
 @pytest.fixture
 def own_front(gateway: KernelGateway, shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
     """A server that a test may kill."""

@@ -55,7 +55,7 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
 
     await api.decide(waiting)
     await api.ended(waiting["conversation_id"])
-    [ended] = await api.get("runs", status="complete")
+    [ended] = await api.get("runs", state="complete")
     assert (*place(ended), ended["waits_for"]) == ("renamed.ipynb", *expected[1:], [])
     await server.fetch("api", "kernels", loaded.kernel_id, method="DELETE")
     assert [one["notebook"] for one in await api.get("runs")] == ["renamed.ipynb"]
@@ -85,7 +85,7 @@ async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_
     assert [run["run_id"] for run in runs] == [first, second]
     assert [(wait["kind"], wait["tool_name"]) for wait in runs[0]["waits_for"]] == [("answer", "ask_user")]
     assert [(wait["kind"], wait["run_id"]) for wait in runs[1]["waits_for"]] == [("run", first)]
-    assert (await ids(state="queued"), await ids(status="running")) == ([second], [first])
+    assert (await ids(state="queued"), await ids(state="running")) == ([second], [first])
     await api("POST", "conversations", conversation_id, "runs", first, "cancel")
     await api.ended(conversation_id)
     assert set(await ids()) == {first, second}

@@ -8,18 +8,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from jupyter_server.auth import Authorizer
 from jupyter_server.serverapp import JupyterServerAuthWarning
 
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import rate_limited
-from agent_kernel_server import service
 from agent_kernel_server.handlers import HANDLERS
 from tests.server.client import Api
 from tests.server.serving import Server
-from tests.waiting import look_until, until
+from tests.waiting import look_until
 
 PATHS = {
     "GET": """
@@ -164,8 +162,8 @@ INVALID_QUERIES = [
     *(("conversations", "limit", value) for value in ("many", "-1", "9" * 5_000)),
     *(("runs", "limit", value) for value in ("-1", "9" * 5_000)),
     *(("metrics", "days", value) for value in ("0", "", "many", "3661")),
-    *(("runs", "state", "awaiting_approval"), ("runs", "status", "paused")),
-    *(("approvals", "state", "running"), ("approvals", "status", "")),
+    ("runs", "state", "awaiting_approval"),
+    ("approvals", "state", "running"),
 ]
 
 
@@ -182,21 +180,6 @@ async def test_jupyter_sees_that_every_route_is_authenticated(server: Server) ->
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(server.app.web_app.settings, "allow_unauthenticated_access", False)
             server.app.web_app.add_handlers(".*$", HANDLERS)  # as Jupyter adds those of an extension
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_opening_a_notebook_with_a_prompt_imports_what_its_first_run_needs(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imported: list[str] = []
-    monkeypatch.setattr(service, "import_libraries", lambda: imported.append("once"))
-    for name, source in (("plain", "1 + 1"), ("asks", "%%agent\nGo."), ("asks", "")):
-        if source:
-            cells = [nbformat.v4.new_code_cell(source)]
-            nbformat.write(nbformat.v4.new_notebook(cells=cells), server.root / f"{name}.ipynb")
-        await server.fetch("api", "contents", f"{name}.ipynb")
-    await until(lambda: imported)
-    assert imported == ["once"]
 
 
 class ReadOnly(Authorizer):

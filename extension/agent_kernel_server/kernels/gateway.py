@@ -7,7 +7,6 @@ gateway checks the signatures of the kernel's messages.
 import asyncio
 import json
 import uuid
-from contextlib import suppress
 from logging import Logger
 from typing import Any
 
@@ -33,12 +32,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
 PING_SECONDS = 20.0
 ALIVE_SECONDS = 10.0
 """How often the gateway is asked for the kernel: it keeps a connection open also to one that was deleted."""
-ENDING_SECONDS = 2.0
-"""How long after an interrupt of unknown origin the kernel's word that it is shut down is awaited."""
 FRAME_BYTES = 256 * 1024 * 1024
-SHUT_DOWN = "shutdown_reply"
-"""A kernel also publishes its reply to a request to end. That is the first sign that others shut it down."""
-PARSED = (EVENT_TYPE, '"status"', f'"{SHUT_DOWN}"')
+PARSED = (EVENT_TYPE, '"status"')
 """Parts of the frames of IOPub that are for this server. The others are not parsed."""
 TRIES, TRY_PAUSE = 5, 1.0
 """How often a gateway that does not answer at the server's start is asked for a kernel, and the seconds in between."""
@@ -67,7 +62,7 @@ class GatewayTransport:
     reports_interrupts = False
     """Other clients of the gateway may interrupt the kernel."""
     is_ending = False
-    """The gateway shuts kernels down, and reports it afterwards: see `ends_soon`."""
+    """The gateway shuts kernels down, and reports it afterwards."""
 
     def __init__(self, kernel: Any, listener: Listener, log: Logger, lost_seconds: float) -> None:
         """`kernel`: jupyter_server's `GatewayKernelManager`. Its runs end after `lost_seconds` without the gateway."""
@@ -79,8 +74,6 @@ class GatewayTransport:
         self._kernel_session: str | None = None
         """The session of the kernel's present process, once known. A new one means a restart that was not reported."""
         self._ended_session: str | None = None
-        self._shut_down = asyncio.Event()
-        """Set once the kernel's present process has been asked to end, which it publishes."""
         self._socket: WebSocketClientConnection | None = None
         self._pending: dict[str, tuple[str, str]] = {}
         """The channel and the text of each request that has no reply yet."""
@@ -107,15 +100,8 @@ class GatewayTransport:
             self._log.debug("The gateway did not answer: %s", error)
             return True
 
-    async def ends_soon(self) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ENDING_SECONDS):
-                await self._shut_down.wait()
-        return self._shut_down.is_set() or not await self.is_alive()  # a kernel that is killed publishes nothing
-
     def restarted(self) -> None:
         """The next session is the new process's. Late messages of the old one do not count as another restart."""
-        self._shut_down.clear()
         self._ended_session, self._kernel_session = self._kernel_session or self._ended_session, None
 
     async def aclose(self) -> None:
@@ -197,8 +183,6 @@ class GatewayTransport:
             self._listener.on_event(event)
         elif frame.channel != "iopub":
             self._reply(frame.channel, frame.parent_header.msg_id or "", frame.content)
-        elif frame.header.msg_type == SHUT_DOWN:
-            self._shut_down.set()
         elif frame.header.msg_type == "status" and isinstance(state := frame.content.get("execution_state"), str):
             self._status(frame.header.session, state)
         elif frame.parent_header.session == self._session.session:
@@ -219,7 +203,6 @@ class GatewayTransport:
             self._listener.on_gone("The kernel died.")
         elif session not in (self._kernel_session, self._ended_session):
             known, self._kernel_session = self._kernel_session is not None, session
-            self._shut_down.clear()
             if known:
                 self._listener.on_restart("The kernel was restarted.", after_death=False)
 

@@ -65,6 +65,7 @@ ANSWER_SECONDS = 10.0
 """How long a kernel may take to say whether it still has a run, or what it can undo."""
 
 ENDED_NOTICE = "Stopped, because the kernel was restarted or shut down."
+ENDED_OR_INTERRUPTED = "The kernel was interrupted, restarted or shut down at its gateway."
 
 LATE_SECONDS = 0.5
 """How much later than the signal itself Jupyter's event may come."""
@@ -156,7 +157,6 @@ class ServedKernel:
         self._coming: dict[str, Coming] = {}
         self._start_turn = asyncio.Lock()
         """Runs start in the order in which their cells ran; one may have to find its notebook first."""
-        self._misdirected = False
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
         # The runtime holds them, until they are deleted.
@@ -246,7 +246,7 @@ class ServedKernel:
         if conversation is not None:
             stop = partial(conversation.cancel_run, run_id)
             is_interrupt = cause == "interrupted"
-            work = self._stop_interrupted(conversation, stop, self.link) if is_interrupt else stop(stop_for(cause))
+            work = self._stop_interrupted(conversation, stop) if is_interrupt else stop(stop_for(cause))
             self._tasks.spawn(work, f"cancel {run_id}")
         elif run_id in self._coming:
             self._coming[run_id].stop = cause
@@ -255,22 +255,19 @@ class ServedKernel:
         """Stop a run that the kernel did not start, or all such runs."""
         for conversation in list(self._conversations.values()):
             stop = partial(conversation.kernel_interrupted, run_id)
-            work = self._stop_interrupted(conversation, stop, self.link)
+            work = self._stop_interrupted(conversation, stop)
             self._tasks.spawn(work, f"interrupt of {conversation.conversation_id}")
 
-    async def _stop_interrupted(
-        self, conversation: Conversation, stop: Callable[[Stop], Awaitable[None]], link: KernelLink
-    ) -> None:
+    async def _stop_interrupted(self, conversation: Conversation, stop: Callable[[Stop], Awaitable[None]]) -> None:
         """Jupyter interrupts a kernel before it shuts it down or restarts it. Then no interrupt was meant. A gateway
-        does not say so first: there the runs end when the kernel has ended."""
+        does not say what it was."""
         if self._transport.is_ending and (culled := self._why_culled()) is not None:
             await conversation.kernel_gone(culled, restarting=False)
-            return
-        if self._transport.is_ending:
+        elif self._transport.is_ending:
             await stop(Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE))
-            return
-        known = not self._transport.remote or await self.interrupts.any_within(0)
-        if known or not (await self._transport.ends_soon() or link.gone is not None):
+        elif self._transport.remote and not await self.interrupts.any_within(0):
+            await stop(Stop(ENDED_OR_INTERRUPTED, by=None, notice=f"Stopped. {ENDED_OR_INTERRUPTED}"))
+        else:
             await stop(stop_for("interrupted"))
 
     def _on_question(self, question: AnyQuestion) -> None:
@@ -305,23 +302,13 @@ class ServedKernel:
         if undeclared >= UNDECLARED_RUNS or len(self._coming) >= STARTING_RUNS:
             return  # repeated until the declaration is asked for
         if event.through_gateway != self._transport.remote:
-            self._warn_misdirected(event.run_id)
-            return
+            return  # it is for the extension of the other server, the gateway's or the one in front of it
         self._announced.add(event.run_id)
         coming = self._coming[event.run_id] = Coming(is_declared=False)
         self.link.installed.set()
         serving = self._tasks.spawn(self._serve(event.run_id, coming, self.link), f"run {event.run_id}")
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
-
-    def _warn_misdirected(self, run_id: str) -> None:
-        if not self._misdirected:
-            self._misdirected = True
-            self._log.warning(
-                "The run %s is for another server's extension. Where a gateway's own server has the extension, "
-                "switch it off there.",
-                run_id,
-            )
 
     async def _serve(self, run_id: str, coming: Coming, link: KernelLink) -> None:
         """One announced run, from its declaration to its record."""

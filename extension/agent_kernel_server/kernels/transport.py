@@ -44,10 +44,6 @@ class Transport(KernelConnection, Protocol):
         """Whether this server is shutting the kernel down, perhaps to start it again."""
         ...
 
-    async def ends_soon(self) -> bool:
-        """Whether the kernel is being shut down by somebody else. Waits some seconds for a sign of it."""
-        ...
-
     @property
     def reports_interrupts(self) -> bool:
         """Whether this server learns of each interrupt that Jupyter is asked for."""

@@ -43,9 +43,6 @@ class ZmqTransport:
     def is_ending(self) -> bool:
         return bool(self._kernel.shutting_down)
 
-    async def ends_soon(self) -> bool:
-        return False  # only this server shuts it down
-
     @property
     def reports_interrupts(self) -> bool:
         return isinstance(self._kernel, ServerKernelManager)  # a site's own class may not

@@ -84,7 +84,7 @@ class McpHandler(StreamHandler):
     async def _receive(self) -> Message:
         if self._unread:
             self._unread = False
-            return {"type": "http.request", "body": bytes(self._body), "more_body": False}
+            return {"type": "http.request", "body": self.request.body, "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
