@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import event_rows, message_rows, runs, tool_calls
+from agent_kernel.log import message_rows, runs, tool_calls
 from agent_kernel.log.event_rows import Frame, frames_after
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.log.tables import make_tables
-from agent_kernel.protocol.events import TokenEvent, ToolOutputEvent
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.events import TokenEvent
 
 ID = "conv_1"
 Work = Callable[[Transaction], Any]
@@ -127,23 +126,6 @@ def sql() -> Iterator[sqlite3.Connection]:
         for name in ("conv_1", "conv_2"):
             runs.add_conversation(connection, name, None, None, None)
         yield connection
-
-
-def test_a_client_that_resumes_from_anywhere_gets_exactly_what_was_sent(sql: sqlite3.Connection) -> None:
-    sent: list[event_rows.Frame] = []
-    for text in TEXTS:
-        output = OutputView(kind="stream", name="stdout", text=text)
-        for event in (
-            TokenEvent(message_id="m", content=text),
-            ToolOutputEvent(tool_call_id="c", index=0, output=output),
-        ):
-            sent.append(event_rows.append_event(sql, 1, "conv_1", event))
-            event_rows.append_event(sql, 2, "conv_2", event)
-    for after in range(len(sent) + 1):
-        assert event_rows.frames_after(sql, 1, "conv_1", after, 5) == sent[after : after + 5]
-    assert event_rows.last_seq(sql, 2) == len(sent)
-    assert [TokenEvent.model_validate_json(frame.text).content for frame in sent[::2]] == TEXTS
-    assert [output.text for output in event_rows.outputs_by_call(sql, 1)["c"]] == TEXTS
 
 
 def test_messages_are_read_as_they_were_said(sql: sqlite3.Connection) -> None:

@@ -1,10 +1,8 @@
 """Conversations in which nothing was ever asked: so many are kept, and idle ones give way."""
 
-from datetime import timedelta
-
 import pytest
 
-from agent_kernel.errors import TooManyConversations, UnknownConversation
+from agent_kernel.errors import TooManyConversations
 from agent_kernel.runtime import runtime as runtimes
 from agent_kernel.testing import say
 from tests.core.runtime.runtime_fixtures import Stages
@@ -25,18 +23,3 @@ async def test_one_too_many_is_refused_and_says_what_to_do_until_one_is_used(sta
     await one.runtime.create_conversation()
     await one.runtime.delete_conversation(made[0].conversation_id)
     await one.runtime.create_conversation()
-
-
-async def test_idle_ones_that_nobody_looks_at_are_forgotten(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtimes, "EMPTY_FOR", timedelta(seconds=-1))
-    one = await stages([say("Hello.")])
-    watched, idle = [await one.runtime.create_conversation() for _ in range(2)]
-    subscription = watched.subscribe()
-    await one.run()
-    await one.runtime.create_conversation()
-    new = await one.runtime.create_conversation()
-    for kept in (watched, new, one.conversation):
-        assert await one.runtime.conversation(kept.conversation_id) is kept
-    with pytest.raises(UnknownConversation):
-        await one.runtime.conversation(idle.conversation_id)
-    subscription.close()

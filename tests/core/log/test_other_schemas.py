@@ -1,9 +1,6 @@
 """A log of another schema is refused with what to do, by whoever opens it, and stays as it was."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +10,6 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.errors import OtherSchema
-from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.log.store import Log
 from agent_kernel.log.tables import SCHEMA
 
@@ -61,18 +57,3 @@ def test_the_command_line_says_so_in_one_sentence(
     assert cli.main([*command.split(), "--log", str(old_log)]) == 1
     said = capsys.readouterr()
     assert (said.out, said.err.count(EARLIER), "Traceback" in said.err) == ("", 1, False)
-
-
-def test_a_run_in_a_kernel_without_a_server_ends_with_it(old_log: Path) -> None:
-    code = (
-        "from IPython.core.interactiveshell import InteractiveShell\n"
-        "shell = InteractiveShell.instance()\n"
-        "shell.run_line_magic('load_ext', 'agent_kernel')\n"
-        "shell.run_cell('%%agent --model demo --wait\\nHi')\n"
-        "import agent_kernel\n"
-        "run = agent_kernel.last_run()\n"
-        "print(run.status, run.error.message)"
-    )
-    environ = os.environ | {LOG_VARIABLE: str(old_log)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True)
-    assert done.stdout.splitlines()[-1].startswith(f"error The log at {old_log} {EARLIER}")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.scripted import approve, deny
-from agent_kernel.errors import KernelGone
 from agent_kernel.log import measures
 from agent_kernel.log.measures import CallMeasure, RunMeasure, Turn, read_metrics
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
@@ -29,10 +28,8 @@ from tests.core.runtime.runtime_fixtures import (
     RUN_PYTHON,
     YES,
     FunctionExecutor,
-    InterruptibleExecutor,
     Stage,
     Stages,
-    continue_unknown,
 )
 from tests.core.runtime.tool_calls.test_cache import READ
 from tests.core.runtime.tool_calls.test_scripts import recorded
@@ -184,29 +181,3 @@ async def test_every_figure_of_a_notebook_and_all_that_was_told_is_exact(noteboo
     kinds = [(kind, sum(isinstance(one, kind) for one in notebook.told)) for kind in (CallMeasure, Turn, RunMeasure)]
     assert kinds == [(CallMeasure, 11), (Turn, 7), (RunMeasure, 3)]
     assert "made_up" not in repr(notebook.told)
-
-
-def gone(*_: Any) -> None:
-    raise KernelGone("The kernel has died.")
-
-
-@pytest.mark.parametrize(
-    ("kind", "executor", "turn"),
-    [
-        ("failed", FunctionExecutor(lambda call, emit: Outcome("error", "ValueError: " + "x" * 500)), code("a")),
-        ("timed_out", InterruptibleExecutor(), code("a")),
-        ("unknown", FunctionExecutor(gone), code("a")),
-        ("invalid", FunctionExecutor(), call("run_python", cod="a")),
-    ],
-)
-async def test_an_error_has_its_kind_and_a_result_that_was_cut_is_counted(
-    stages: Stages, kind: str, executor: FunctionExecutor, turn: ModelTurn
-) -> None:
-    stage = await stages([turn, say("ok")], executor=executor, result_characters=300)
-    handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
-    if kind == "unknown":
-        await continue_unknown(stage)
-    metrics = (await handle.wait()).metrics
-    assert metrics.errors == {kind: 1}
-    assert metrics.truncated == (kind == "failed")
-    assert (metrics.result_bytes > 0) == (metrics.ran == 1) == (kind != "invalid")

@@ -14,7 +14,7 @@ from agent_kernel.errors import IllegalTransition
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.store import Log
-from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
+from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import call, calls, say
@@ -119,16 +119,6 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Stages, runs: boo
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
-async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
-    stage = await stages([call("run_python", code="1", call_id="a")])
-    first, _ = await stage.asking()
-    second = await stage.start()
-    await handle_command(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
-    await stage.runtime.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
-    stops = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in await noted(stage, "stop")]
-    assert stops == [(second.run_id, [], "eve"), (first.run_id, ["a"], "ana")]
-
-
 async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_that_it_replaced(
     stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,13 +139,3 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
     assert cli.main(["audit", "--log", str(path)]) == 0
     assert sent in [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert cli.main(["audit", "--log", str(path), "--check"]) == 0
-
-
-async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_wait(stages: Stages) -> None:
-    stage = await stages([TWO_CALLS, say("Done.")])
-    handle, [first, second] = await stage.asking(2)
-    await stage.deny(first)
-    await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
-    await handle.wait()
-    [sent] = await noted(stage, "message")
-    assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")

@@ -13,7 +13,6 @@ from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
-from agent_kernel.protocol.events import ApprovalResponseEvent
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.dispatch import Right, reply_for
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
@@ -196,21 +195,6 @@ async def test_a_client_gets_what_it_missed_once_and_in_order_or_a_snapshot_wher
     assert await line.seqs(1) == [last + 1]
 
 
-async def test_a_client_may_say_where_it_left_off_as_it_comes(
-    stages: Stages, opened: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = await asking(stages)
-    last = stage.conversation.last_seq
-    line = opened(Socket, stage.conversation, left_off=3)
-    assert (await line.next())["type"] == "session"
-    assert await line.seqs(last - 3) == list(range(4, last + 1))
-    monkeypatch.setattr(sessions, "REPLAYED_EVENTS", last - 2)
-    far_behind = opened(Socket, stage.conversation, left_off=1)
-    assert (await far_behind.next())["last_seq"] == last
-    await stage.start("And then?")
-    assert await far_behind.seqs(1) == [last + 1]
-
-
 async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: Stages, connect: Connect) -> None:
     stage = await asking(stages)
     first, second = await stage.requests(2)
@@ -341,15 +325,6 @@ async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Stages
     assert stage.executor.ran == []
 
 
-async def test_the_log_names_the_person_of_the_session(stages: Stages, opened: Any) -> None:
-    stage = await asking(stages)
-    [asked] = await stage.requests(1)
-    line = opened(Socket, stage.conversation, person="ana")
-    await line.answer("approval_response", approval_id=asked.approval_id, approved=False)
-    [decided] = await stage.until(lambda: stage.of(ApprovalResponseEvent))
-    assert decided.decided_by == "ana"
-
-
 async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name(stages: Stages, opened: Any) -> None:
     stage = await asking(stages)
     last = stage.conversation.last_seq
@@ -375,12 +350,3 @@ async def test_a_client_that_leaves_leaves_nothing_behind(stages: Stages, opened
         await line.running
         await line.session.receive(b'{"type": "ping"}')
     assert not conversation.is_watched
-
-
-async def test_a_session_ends_with_its_conversation(stages: Stages, opened: Any) -> None:
-    stage = await changed(stages)
-    line = opened(Socket, stage.conversation)
-    await line.answer("ping")
-    await stage.runtime.delete_conversation(stage.conversation.conversation_id)
-    async with asyncio.timeout(60):
-        await line.running

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.errors import UnknownConversation
 from agent_kernel.log import runs
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
@@ -128,24 +127,6 @@ async def test_a_snapshot_has_all_that_a_client_shows(told: Stage) -> None:
     assert first.warnings[0].title == "Writes files:"
     assert waiting.preview is not None
     assert [offer.text for offer in waiting.rules][-2:] == ["allow run_python", "allow *"]
-
-
-async def test_the_list_has_whole_conversations_in_pages(told: Stage) -> None:
-    others = [await told.runtime.create_conversation() for _ in range(3)]
-    names = [one.conversation_id for one in (told.conversation, *others)]
-
-    async def listed(**page: Any) -> list[Any]:
-        found: list[Any] = orjson.loads(await told.runtime.list_conversations(**page))
-        return found
-
-    first, second, *_ = await listed()
-    assert [one["conversation_id"] for one in await listed()] == names
-    assert first == (await told.conversation.view()).model_dump(mode="json")
-    assert (second["status"], second["messages"], second["last_seq"]) == ("idle", [], 0)
-    assert [one["conversation_id"] for one in await listed(after=names[1], limit=1)] == names[2:3]
-    assert await listed(after=names[3]) == []
-    with pytest.raises(UnknownConversation):
-        await listed(after="nowhere")
 
 
 async def thinks_and_begins(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:

@@ -11,7 +11,6 @@ from agent_kernel.protocol.events import (
     CompleteEvent,
     Event,
     MessageEvent,
-    RunEvent,
     TokenEvent,
     ToolCompleteEvent,
     ToolOutputEvent,
@@ -19,11 +18,10 @@ from agent_kernel.protocol.events import (
     ToolStateEvent,
     UsageEvent,
 )
-from agent_kernel.protocol.views import DelayView, OutputView, Usage
-from agent_kernel.protocol.vocabulary import CallState, DelayKind
+from agent_kernel.protocol.views import OutputView, Usage
+from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.clients.ui_answers import IMAGE_CHARACTERS, Chunk
 from agent_kernel.runtime.clients.ui_messages import History
-from tests.core.record.record_examples import a_run
 
 READ_BY_BOTH = {
     "start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata", "file",
@@ -102,28 +100,6 @@ def types(chunks: list[Chunk]) -> list[str]:
     return [one["type"] for one in chunks]
 
 
-def delayed(kind: DelayKind, since: int, **fields: Any) -> RunEvent:
-    delay = DelayView(kind=kind, since=f"2026-01-01T00:00:{since}Z", attempt=2, tries=4, cause="Slow down.", **fields)
-    return RunEvent(run=a_run(run_id="r", status="running", ended_at=None, delay=delay))
-
-
-def test_a_wait_for_the_service_is_one_part_until_it_answers_which_a_page_that_was_away_learns_too() -> None:
-    told, answers = Told(), RunEvent(run=a_run(run_id="r", status="running", ended_at=None))
-    [_, limited] = told(prompt(), delayed("rate_limited", 10, until="2026-01-01T00:00:30Z"))
-    assert limited["type"] == "data-delay"
-    assert limited["data"].items() >= {"kind": "rate_limited", "until": "2026-01-01T00:00:30Z", "over": False}.items()
-    over, loads = told(answers, delayed("loading", 50))
-    assert (over["id"], over["data"]) == (limited["id"], {"runId": "r", "over": True})
-    assert told.parts[-1]["data"] == loads["data"]
-    assert (loads["data"]["cause"], loads["data"]["until"]) == ("Slow down.", None)
-    assert told(delayed("loading", 50)) == []
-    told(answers, TokenEvent(message_id="m", content="Four."))
-    assert [part["data"]["over"] for part in told.parts if part["type"] == "data-delay"] == [True, True]
-    assert told.history.answer is not None
-    lacking = told.history.answer.lacking(steps=1, states={})
-    assert lacking[-1] == {**over, "id": loads["id"]}
-
-
 def test_a_call_that_asks_waits_and_the_outcome_comes_before_the_next_step() -> None:
     told = Told()
     told(prompt(), proposed(tool_input=None), proposed(), turn_over())
@@ -147,19 +123,6 @@ def test_every_end_of_a_call_is_an_end_of_its_part(state: CallState) -> None:
     told(prompt(), proposed(), turn_over(), asked(), ended(state))
     part = {"success": "output-available", "denied": "output-denied"}.get(state, "output-error")
     assert told.call["state"] == part
-
-
-def test_what_the_page_has_is_not_sent_again() -> None:
-    told = Told()
-    told(prompt(), proposed("c1"), proposed("c2"), turn_over(), asked("c1"), asked("c2"))
-    told(approved("c1"), started("c1", '{"code":"edited"}'), ended(name="c1"))
-    answer: Any = told.history.answer
-    states = {"c1": "approval-responded", "c2": "approval-requested"}
-    lacking = answer.lacking(1, states)
-    inputs = [one["input"] for one in lacking if one["type"] == "tool-input-available"]
-    assert inputs == [{"code": "edited"}]
-    assert types(lacking).count("tool-output-available") == 1
-    assert not [one for one in lacking if one["type"] in ("start-step", "tool-input-start", "tool-approval-request")]
 
 
 def test_a_page_that_comes_back_is_not_asked_again_about_a_call_that_is_decided() -> None:
@@ -205,12 +168,3 @@ def test_outputs_are_bounded_and_pictures_are_files() -> None:
     outputs = told.call["output"]["outputs"]
     assert sum(len(str(one)) for one in outputs) < 110_000
     assert [one["data"] for one in outputs if one["output_type"] == "display_data"] == [{"text/plain": "<Figure>"}, {}]
-
-
-def test_a_message_in_place_of_an_answer_begins_another_answer() -> None:
-    told = Told()
-    told(prompt(), proposed(), turn_over(), asked(), ended("superseded"), prompt("Leave it.", "u2"))
-    told(TokenEvent(message_id="m2", content="Fine."))
-    ids = [one["id"] for one in told.history.messages({})]
-    assert ids == ["u1", "u1-answer", "u2", "u2-answer"]
-    assert told.history.answers["u1-answer"].over

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.instructions import MOST_CHARACTERS, read_instructions
+from agent_kernel.instructions import read_instructions
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.commands import InstructionsCommand
 from agent_kernel.runtime.clients.dispatch import handle_command
@@ -46,19 +46,6 @@ def test_files_are_read_up_to_the_repositorys_root_the_users_own_first(folder: P
     assert [one.text for one in read_instructions(folder, None, None).said] == ["near"]
 
 
-def test_skills_are_named_and_described_and_not_told_whole(folder: Path, tmp_path: Path) -> None:
-    own = tmp_path / "config"
-    skill(folder / ".agents" / "skills", "plot")
-    skill(folder / "skills", "clean")
-    skill(own / "skills", "mine")
-    assert said(folder, own) == [
-        ("your skills/mine/SKILL.md", f"- mine ({own}/skills/mine/SKILL.md): How to plot here."),
-        (".agents/skills/plot/SKILL.md", "- plot (.agents/skills/plot/SKILL.md): How to plot here."),
-        ("skills/clean/SKILL.md", "- clean (skills/clean/SKILL.md): How to plot here."),
-    ]
-    assert "Use blue." not in read_instructions(folder, None, own).text
-
-
 def test_what_is_no_text_of_the_folder_is_not_read_and_a_note_says_why(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (folder / "AGENTS.md").symlink_to(tmp_path / "secret")
@@ -81,14 +68,6 @@ def test_what_is_no_text_of_the_folder_is_not_read_and_a_note_says_why(folder: P
     (folder / "AGENTS.md").symlink_to(folder.parent / "notes.md")
     (folder.parent / "notes.md").write_text("a link within the tree")
     assert said(folder) == [("AGENTS.md", "a link within the tree")]
-
-
-def test_files_of_any_size_are_told_in_32_000_characters_the_nearest_first(folder: Path) -> None:
-    (folder / "AGENTS.md").write_text("near " * 4_000)
-    (folder.parent / "AGENTS.md").write_text("far " * 2_500_000)
-    found = read_instructions(folder, None, None)
-    assert sum(len(one.text) for one in found.said) == MOST_CHARACTERS
-    assert found.notes == ("The model is told the first 12,000 characters of ../AGENTS.md, which would be too long.",)
 
 
 @pytest.fixture

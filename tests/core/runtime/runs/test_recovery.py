@@ -7,10 +7,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from agent_kernel.errors import NoModelError
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.events import (
     ApprovalResponseEvent,
@@ -22,9 +20,8 @@ from agent_kernel.protocol.events import (
     ToolStateEvent,
 )
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, second_life, states
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, states
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.faults import checks
 
@@ -170,20 +167,6 @@ async def test_a_queued_run_goes_on_after_the_one_before_it(begun: Any) -> None:
         assert [(await handle.wait()).text for handle in again.handles] == ["One.", "Two."]
 
 
-class NoModels(OneModel):
-    def resolve(self, name: str | None, notebook_path: str | None = None) -> Any:
-        raise NoModelError
-
-
-async def test_where_no_model_is_configured_any_more_the_run_ends_and_leaves_no_open_call(begun: Any) -> None:
-    before = await begun(ONE)
-    await before.asking()
-    async with second_life(before, models=NoModels) as again:
-        result = await again.handles[0].wait()
-    assert (result.run.status, states(result)) == ("error", {"a": "cancelled"})
-    assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
-
-
 async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_going_on(begun: Any) -> None:
     before = await begun(ONE)
     await before.asking()
@@ -218,16 +201,3 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
     assert (await handle.wait()).run.status == "complete"
     await first.close()
     assert names_in(tmp_path) == ["log.sqlite", "log.sqlite-head"]
-
-
-async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted(stages: Stages) -> None:
-    one = await stages([say("Secret."), say("Fresh.")])
-    await one.run("Old prompt")
-    await one.runtime.delete_conversation(one.conversation.conversation_id)
-    fresh = await one.runtime.create_conversation()
-    await (await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)).wait()
-    assert one.roles() == ["system", "user"]
-    assert "Old prompt" not in str(one.model.requests[1].messages)
-    async for frame in fresh.subscribe(0):
-        assert orjson.loads(frame)["seq"] == 1
-        break

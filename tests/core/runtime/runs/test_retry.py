@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, UnknownRun
+from agent_kernel.errors import AlreadyDecided, ModelUnavailable, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.testing import call, say
-from tests.core.models.model_fixtures import speaking
 from tests.core.runtime.runtime_fixtures import Stage, Stages, second_life
-from tests.core.runtime.turns.test_what_services_want_back import look, think, thoughts
 
 
 async def fails(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -57,13 +55,6 @@ async def test_of_two_who_ask_the_first_does_and_a_run_that_goes_on_is_left_alon
     await stage.run("Something else")
 
 
-async def test_once_something_else_was_asked_for_it_is_too_late(stages: Stages) -> None:
-    stage, run_id = await failed(stages, say("Else."))
-    await stage.run("Something else")
-    with pytest.raises(AlreadyDecided, match="asked for since"):
-        await stage.conversation.retry_run(run_id)
-
-
 async def test_after_a_restart_it_goes_on_with_the_same_history_and_in_the_same_kernel(
     stages: Stages, tmp_path: Path
 ) -> None:
@@ -96,17 +87,6 @@ async def test_a_message_after_a_restart_has_the_tools_of_the_last_run_while_its
     assert again.model.requests[0].messages[-1]["content"].startswith("And now?")
 
 
-async def test_after_a_restart_without_its_kernel_it_says_so_and_stays_as_it_was(
-    stages: Stages, tmp_path: Path
-) -> None:
-    before, run_id = await failed(stages, path=tmp_path / "log.sqlite")
-    async with second_life(before, kernel=False) as again:
-        shown = await again.conversation.view()
-        with pytest.raises(KernelGone, match="no longer there"):
-            await again.conversation.retry_run(run_id)
-        assert await again.conversation.view() == shown
-
-
 async def ask(stage: Stage, prompt: str, *replaces: RunHandle) -> RunHandle:
     """A run that has ended, in place of those."""
     handle = await stage.start(prompt, replaces=tuple(one.run_id for one in replaces))
@@ -136,28 +116,3 @@ async def test_a_run_in_the_middle_is_left_out_whole_and_what_came_after_it_stay
     await ask(stage, "p1 once more", middle, again)
     texts = [str(message["content"]) for message in stage.model.requests[-1].messages]
     assert [text.startswith("p1 once more") for text in texts if "p1" in text] == [True]
-
-
-async def test_it_is_the_same_after_a_restart_and_ids_of_calls_are_not_given_twice(
-    stages: Stages, tmp_path: Path
-) -> None:
-    before = await stages([call("look", call_id="a"), say("One."), say("Two.")], path=tmp_path / "log.sqlite")
-    await ask(before, "Go two", await ask(before, "Go one"))
-    async with second_life(before, call("look", call_id="a"), say("Three.")) as again:
-        result = await again.run("Go on")
-    assert again.roles(0) == ["system", "user", "assistant", "user"]
-    [one] = result.tool_calls
-    assert (one.state, one.tool_call_id != "a") == ("success", True)
-
-
-async def test_signed_thoughts_that_came_after_it_do_not_go_back_and_later_ones_do(stages: Stages) -> None:
-    script = [look("a", "First"), say("One."), look("b", "Second"), say("Two."), look("c", "Third"), say("Three.")]
-    async with speaking(*script, think(say("Four."), "Fourth"), say("Five.")) as (server, model):
-        one = await stages(model)
-        first = await ask(one, "p1")
-        await ask(one, "p2")
-        await ask(one, "p1", first)
-        assert thoughts(server) == ["Third"]
-        await ask(one, "p3")
-        await ask(one, "p4")
-    assert thoughts(server) == ["Third", "Fourth"]

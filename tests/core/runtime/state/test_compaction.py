@@ -98,24 +98,3 @@ def renamed(message: WireMessage) -> WireMessage:
     if "tool_calls" in message:
         changed["tool_calls"] = [call | {"id": f"again {call['id']}"} for call in message["tool_calls"]]
     return changed
-
-
-def steps(count: int, result: str) -> list[WireMessage]:
-    history: list[WireMessage] = [SYSTEM, {"role": "user", "content": "Look."}]
-    for number in range(count):
-        history.append({"role": "assistant", "content": "", "tool_calls": [wire_call(str(number))]})
-        history.append({"role": "tool", "tool_call_id": str(number), "content": result})
-    return history
-
-
-def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those_of_later_are_kept() -> None:
-    def thoughtful(message: WireMessage) -> WireMessage:
-        thought = {"provider": {"api": "messages", "items": ["Hm. " * 50]}}
-        return message | thought if message["role"] == "assistant" else message
-
-    history = [thoughtful(message) for message in steps(20, "x" * 7_000)]
-    after = plan(history, WHOLE, 0.0, 30_000)
-    later = [*history, *[thoughtful(message) for message in steps(2, "x")[2:]]]
-    sent = applied(later, after)
-    assert ["provider" in message for message in sent if message["role"] == "assistant"] == [False] * 20 + [True] * 2
-    assert "provider" in history[2]

@@ -6,7 +6,6 @@ import json
 import uuid
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages, second_life
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
 from tests.core.runtime.runtime_fixtures import stage as make_stage
 from tests.core.tools.builtin.pictures import png_bytes
 from tests.waiting import look_until
@@ -121,14 +120,6 @@ async def test_no_other_conversation_has_an_outcome(stage: Stage, kernel_id: str
     assert len(stage.executor.ran) == 2
     stage.conversation = mine
     assert [one.cached_at is not None for one in await go(stage, A)] == [True]
-
-
-async def test_a_conversation_has_none_after_a_restart_of_its_server(stages: Stages, tmp_path: Path) -> None:
-    before = await stages(ScriptedModel([]), path=tmp_path / "log.sqlite", executor=Kernel())
-    await go(before, A)
-    async with second_life(before, executor=before.executor) as again:
-        assert [(one.state, one.cached_at) for one in await go(again, A)] == [("success", None)]
-    assert len(before.executor.ran) == 2
 
 
 async def test_a_change_of_a_cell_which_no_kernel_sees_drops_what_is_stored(stage: Stage) -> None:

@@ -4,21 +4,18 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent_kernel.errors import ModelUnavailable
-from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, ToolCallDelta
-from agent_kernel.protocol.events import ApprovalRequestEvent, ToolCompleteEvent, ToolStateEvent
+from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.registry import ToolRegistry
-from tests.core.models.model_apis import WireApi, each_api
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, YES, Stage, Stages, second_life, stage, states
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stage, Stages, second_life, stage, states
 
 
 async def cut_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -119,24 +116,6 @@ def test_the_tool_that_a_name_means(name: str, tool: str) -> None:
     names = ("look", "functions", "functions_look")
     registry = ToolRegistry([RUN_PYTHON, *(replace(LOOK, name=one) for one in names)])
     assert registry.meant(name) == tool
-
-
-@each_api
-async def test_cards_the_history_and_the_kernel_have_the_tools_name_and_the_log_has_the_models(
-    api: WireApi, stages: Stages
-) -> None:
-    async with connected(call(WRITTEN, call_id="a", code="1"), say("Done."), api=api) as (server, model):
-        one = await stages(model)
-        result = await one.run("Go", YES)
-    [request] = one.of(ApprovalRequestEvent)
-    assert (result.text, result.run.error) == ("Done.", None)
-    assert (request.tool_name, request.tool_input) == ("run_python", '{"code":"1"}')
-    assert [ran.tool_name for ran in one.executor.ran] == ["run_python"]
-    assert {event.tool_name for event in one.of(ToolStateEvent) if event.tool_name} == {"run_python"}
-    assert "run_python" in str(server.requests[-1].body)
-    assert "functions" not in str(server.requests[-1].body)
-    bodies: list[dict[str, Any]] = [body for *_, body in await one.log.read(lambda sql: list(read_messages(sql, 1)))]
-    assert [body["raw_names"] for body in bodies if "raw_names" in body] == [{"a": WRITTEN}]
 
 
 @pytest.mark.parametrize("name", ["functions.run_shell", "run_shell<|channel|>commentary", " run_shell"])

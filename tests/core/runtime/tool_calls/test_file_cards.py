@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
+from agent_kernel.protocol.events import ApprovalRequestEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Warning
 from agent_kernel.testing import call, calls, say
@@ -60,14 +60,6 @@ async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_aske
     assert [(one.state, one.reason) for one in result.tool_calls] == [("invalid", refusal)]
     assert refusal in stage.told()[0]
     assert (stage.of(ApprovalRequestEvent), stage.executor.ran) == ([], [])
-
-
-async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Stages) -> None:
-    stage = await stages([NEW, say("ok")], executor=FunctionExecutor(card=CARD))
-    await stage.run(tools=(WRITE,), policy="allow")
-    assert stage.of(ApprovalRequestEvent) == []
-    assert stage.of(ToolStartEvent)[0].preview.text == DIFF
-    assert [ran.base for ran in stage.executor.ran] == [""], "nobody was shown anything"
 
 
 async def test_what_this_servers_python_would_run_is_asked_about_whatever_the_kernels_would(stages: Stages) -> None:

@@ -6,14 +6,12 @@ import pytest
 
 from agent_kernel.approvals.scripted import approve
 from agent_kernel.log.message_rows import read_messages
-from agent_kernel.models.redaction import IN_PLACE, Secrets
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, source_digest
+from agent_kernel.models.redaction import IN_PLACE
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.runtime.runs.lifecycle import fitted
 from agent_kernel.testing import call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import OutputSink
@@ -86,10 +84,3 @@ async def test_the_file_on_a_card_is_shown_without_keys(stages: Stages) -> None:
     await stage.decide(Decision(approved=True, digest=asked.digest))
     await handle.wait()
     assert executor.ran[0].base == "b"
-
-
-@pytest.mark.parametrize("source", ["x = 1", f"key = '{KEY}'"])
-def test_a_cell_whose_source_had_a_key_was_not_told_whole(source: str) -> None:
-    cells = (SeenCell(cell_id="a", digest=source_digest(source)),)
-    told = fitted(EnvironmentDescribed(text=f"[1] cell:a\n{source}", cells=cells), Secrets([KEY]), lean=False)
-    assert told.cells == (() if KEY in source else cells)

@@ -1,23 +1,19 @@
 """A person switches the policy of a conversation while it goes on."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.protocol.calls import ApprovedCall, ToolVerdict
-from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, ToolCompleteEvent
+from agent_kernel.protocol.calls import ApprovedCall
+from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import (
-    LOOK,
     NO,
-    RUN_PYTHON,
     YES,
     FunctionExecutor,
     Stage,
@@ -116,31 +112,6 @@ async def test_an_approval_in_the_same_moment_never_starts_a_call_after_the_swit
     order = [event.type for event in stage.events if event.type in ("policy", "tool_start")]
     assert order in (["tool_start", "policy"], ["policy"])
     assert len(stage.executor.ran) == order.count("tool_start")
-
-
-async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then(stages: Stages) -> None:
-    class Slow(FunctionExecutor):
-        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
-            await stage.conversation.switch_policy("deny")
-            return ToolVerdict("allow")
-
-    own = replace(LOOK, name="own", approval="dynamic", read_only=False)
-    stage = await stages([call("own", call_id="a"), say("done")], executor=Slow())
-    assert states(await stage.run(tools=(own,), policy="allow")) == {"a": "denied"}
-    assert stage.executor.ran == []
-
-
-async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_waits(stages: Stages) -> None:
-    stage = await stages([calls(A, call("other", call_id="b")), say("done")])
-    other = replace(LOOK, name="other", approval="ask", read_only=False)
-    handle, [first, second] = await stage.asking(2, tools=(RUN_PYTHON, other))
-    await stage.conversation.switch_policy("allow")
-    await stage.decide(Decision(approved=True, scope="conversation"), first)
-    await stage.until(lambda: stage.of(ToolCompleteEvent))
-    [waiting] = await stage.runtime.list_calls("awaiting_approval")
-    assert waiting.approval_id == second.approval_id
-    await stage.approve(second)
-    await handle.wait()
 
 
 async def test_the_switch_outlives_the_server(stages: Stages, tmp_path: Path) -> None:

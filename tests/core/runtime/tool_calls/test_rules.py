@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.offers import offered_rules
-from agent_kernel.approvals.rules import JudgedCall, Rule
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ConfigurationError, InvalidArguments, UnknownRule
+from agent_kernel.errors import InvalidArguments, UnknownRule
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent
@@ -16,9 +15,8 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.review.preview import warnings
-from tests.core.runtime.runtime_fixtures import NO, RUN_PYTHON, FunctionExecutor, Stages, run_view, second_life, states
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stages, run_view, second_life, states
 
 ALWAYS = Decision(approved=True, scope="conversation")
 
@@ -70,29 +68,6 @@ def test_code_is_offered_by_what_a_reading_warns_of_first_and_as_every_call_last
     assert [(offer.label, offer.text) for offer in found] == [*like, exact, *every]
     assert [offer.label for offer in found if "run" not in offer.scopes] == [EXACT]
     assert [offer.label for offer in found if "user" not in offer.scopes] == ["Every call"]
-
-
-@pytest.mark.parametrize(
-    ("code", "covered"),
-    [
-        ("df.describe()", True),
-        ("df.to_csv('b.csv')", True),
-        ("import os; os.remove('b.csv')", False),
-        ("import requests; requests.get('http://a')", False),
-        ("(", False),
-    ],
-)
-def test_a_rule_for_code_like_this_covers_no_code_that_is_warned_of_more(code: str, covered: bool) -> None:
-    rule = Rule.parse('allow run_python where warnings within ["Writes files"]')
-    assert rule.weigh(JudgedCall("run_python", {"code": code}, "")) == ("yes" if covered else "no")
-    assert rule.weigh(JudgedCall("run_shell", {"command": "ls"}, "")) == "no"
-
-
-@pytest.mark.parametrize("rule", ["run_shell where warnings within []", "* where warnings within []"])
-def test_a_reading_is_a_condition_on_code_only(rule: str) -> None:
-    for text in (f"allow {rule}", 'allow run_python where warnings within {"a": 1}'):
-        with pytest.raises(ConfigurationError):
-            Rule.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -223,18 +198,3 @@ async def test_a_rule_of_a_run_is_seen_survives_a_restart_is_taken_back_and_ends
         assert await after.runtime.list_rules() == []
         asked = await after.run(script=(ScriptedDecision(approved=False),))
         assert [one.by for one in asked.tool_calls] == ["script"], "the next run asks"
-
-
-async def test_every_call_of_a_run_is_no_longer_asked_about_until_that_is_taken_back(stages: Stages) -> None:
-    turns = [call("run_python", code="a"), call("run_shell", command="ls"), call("run_python", code="eval(x)")]
-    outside = call("run_shell", command="ls", outside=True)
-    stage = await stages([*turns, outside, call("run_python", code="b"), say("done")])
-    handle, _ = await stage.asking(tools=BUILTIN_TOOLS)
-    await stage.decide(Decision(approved=True, scope="run", rule="allow *"))
-    await stage.requests(2)  # outside of the walls
-    assert [ran.tool_name for ran in stage.executor.ran] == ["run_python", "run_shell", "run_python"]
-    [rule] = run_view(stage).policy.rules
-    await stage.conversation.remove_rule(rule.rule_id)
-    await stage.approve(2)
-    assert (await stage.decide(NO, 3)).tool_input == '{"code":"b"}'
-    await handle.wait()

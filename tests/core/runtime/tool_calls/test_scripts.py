@@ -68,16 +68,6 @@ async def test_an_edit_of_the_script_runs_in_place_of_the_call(stages: Stages) -
     assert "The user changed the arguments" in stage.told()[0]
 
 
-@pytest.mark.parametrize(("new", "rules"), [({"cod": "1"}, ()), (X9, DENY_NINE)])
-async def test_an_edit_that_does_not_fit_or_is_denied_runs_nothing(
-    stages: Stages, new: dict[str, Any], rules: tuple[str, ...]
-) -> None:
-    stage = await stages([ONE, say("ok")])
-    result = await run(stage, edit(new, "run_python"), rules=rules)
-    assert (outcomes(result), stage.executor.ran) == ([("denied", "policy")], [])
-    assert "The script's edit of this call was refused." in (result.tool_calls[0].reason or "")
-
-
 @pytest.mark.parametrize("attended", [True, False])
 async def test_a_question_is_answered_by_the_script_or_not_at_all(stages: Stages, attended: bool) -> None:
     asked = call("ask_user", question="Which?")
@@ -121,14 +111,6 @@ async def test_there_a_person_is_asked_and_a_denial_of_the_script_counts(stages:
     assert outcomes(result) == [("success", "user"), ("denied", "script")]
 
 
-async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> None:
-    stage = await stages([say("1"), ONE, say("2")])
-    await run(stage, approve())
-    await stage.conversation.send_message("And now?")
-    await stage.deny()
-    await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
-
-
 A, B = call("run_python", code="a"), call("run_python", code="b")
 
 
@@ -164,27 +146,6 @@ async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages:
         assert [one.decided_by for one in result.tool_calls] == [*["a recording"] * 3, None, "a recording"]
         assert result.tool_calls[-1].result == "The first."
         assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"a"}', '{"code":"c"}', "{}"]
-
-
-async def test_a_recording_that_can_not_be_written_any_more_ends_the_run_with_file_and_remedy(
-    stages: Stages, tmp_path: Path
-) -> None:
-    """The answer is written, and then the decision is not."""
-    path = tmp_path / "there" / "run.jsonl"
-    stage = await recording(stages, path, A)
-    handle, [request] = await stage.asking()
-    written = path.read_bytes()
-    lock = path.with_name(f".{path.name}.lock")
-    lock.unlink()
-    lock.mkdir()
-    await stage.approve(request)
-    result = await handle.wait()
-    assert result.run.error is not None
-    assert result.run.error.code == "LLM_ERROR"
-    for words in (f"The recording {path} can't be written: Is a directory.", "agent-kernel record NOTEBOOK"):
-        assert words in result.run.error.message
-    assert [one.state for one in result.tool_calls] == ["success"]
-    assert path.read_bytes() == written
 
 
 KEY = "sk-abcdef0123456789abcdef"

@@ -86,14 +86,6 @@ async def test_a_call_of_a_server_does_not_wait_for_the_kernel(stages: Stages) -
     assert [one.state for one in (await handle.wait()).tool_calls] == ["cancelled", "success"]
 
 
-async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stages) -> None:
-    turns = [call("docs__search0", query="wait"), say("It took too long.")]
-    stage = await stages(turns, server_tools=Servers(), tool_timeouts={"docs__search0": 0.05})
-    [one] = (await stage.run(policy="allow")).tool_calls
-    why = "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known."
-    assert (one.state, one.result) == ("error", why)
-
-
 async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_once(stages: Stages) -> None:
     servers = Servers()
     servers.of_folder_fault = RuntimeError("a bug")
@@ -115,14 +107,6 @@ async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its
     result = await stage.run(policy="allow", server_cache=("docs__search0",))
     assert [one.cached_at is not None for one in result.tool_calls] == [False, True, False]
     assert servers.called == ["docs__search0"] * 2
-
-
-async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
-    stage = await stages([SEARCH, say("No."), SEARCH, say("Yes.")], server_tools=Servers())
-    [one] = (await stage.run(policy="plan")).tool_calls
-    assert one.state == "denied"
-    [one] = (await stage.run(rules=("allow docs__search0",))).tool_calls
-    assert (one.state, one.by) == ("success", "policy")
 
 
 async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_for_the_file(stages: Stages) -> None:

@@ -1,17 +1,14 @@
 """The walls around a shell command: what its card shows, what rules and people may allow, and what is handed on."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agent_kernel.approvals.folder_file import parse
-from agent_kernel.approvals.policy import Policy
-from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.approvals.scripted import approve_all
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
-from agent_kernel.protocol.commands import Decision, ToolRetryCommand
+from agent_kernel.protocol.commands import ToolRetryCommand
 from agent_kernel.protocol.events import ApprovalRequestEvent
 from agent_kernel.protocol.vocabulary import WallLevel
 from agent_kernel.runtime.clients.dispatch import handle_command
@@ -109,26 +106,6 @@ async def test_a_rule_may_allow_a_command_inside_walls_alone(
         assert stage.executor.ran == []
 
 
-@pytest.mark.parametrize(
-    ("rule", "outside", "inside", "approval"),
-    [
-        ("allow run_shell", False, True, "allow"),
-        ("allow run_shell", True, False, "ask"),
-        ('allow run_shell where command matches "make *"', True, False, "ask"),
-        ("allow run_shell outside walls", True, False, "allow"),
-        ("allow run_shell where outside is true", True, False, "allow"),
-        ("allow run_shell inside walls", True, False, "ask"),
-        ("allow run_shell inside walls", False, None, "ask"),
-        ("deny run_shell outside walls", True, False, "deny"),
-        ("deny run_shell outside walls", False, None, "ask"),
-    ],
-)
-def test_what_rules_say_of_walls(rule: str, outside: bool, inside: bool | None, approval: str) -> None:
-    arguments = {"command": "make"} | ({"outside": True} if outside else {})
-    judged = JudgedCall("run_shell", arguments, "d", "ask", read_only=False, inside=inside)
-    assert Policy([rule]).judge(judged).approval == approval
-
-
 @pytest.mark.parametrize("given", [{"policy": "allow"}, {"script": approve_all(times=2)}], ids=["mode", "script"])
 async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(
     stages: Stages, given: dict[str, Any]
@@ -136,32 +113,6 @@ async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(
     stage = await started(stages, BUBBLEWRAP, {}, arguments={"outside": True}, **given)
     await stage.requests()
     assert stage.executor.ran == []
-
-
-async def test_a_tool_of_the_notebooks_own_with_that_name_has_no_walls(stages: Stages) -> None:
-    own = replace(RUN_SHELL, description="Run a command on the cluster.")
-    stage = await started(stages, BUBBLEWRAP, {}, tools=(own,))
-    assert await facts(stage) == []
-    await stage.approve()
-    await stage.until_runs()
-    assert stage.executor.ran[0].walls is None
-
-
-async def test_always_allow_offers_the_side_of_the_walls_that_the_card_shows(stages: Stages) -> None:
-    for walls, arguments, side in (
-        (BUBBLEWRAP, {}, " inside walls"),
-        (NEITHER, {}, ""),
-        (BUBBLEWRAP, {"outside": True}, " outside walls"),
-    ):
-        stage = await started(stages, walls, {}, arguments=arguments)
-        [asked] = await stage.requests()
-        exact, begins, every = (offer.text for offer in asked.rules if "user" in offer.scopes)
-        assert exact.startswith(f"allow run_shell{side} where digest is ")
-        assert begins == f'allow run_shell{side} where command matches "make all *"'
-        assert every == f"allow run_shell{side}"
-        await stage.decide(Decision(approved=True, scope="conversation"))
-        await stage.until_runs()
-        assert run_view(stage).policy.rules[-1].text == f"allow run_shell{side}"
 
 
 async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls(stages: Stages) -> None:

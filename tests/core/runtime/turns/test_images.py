@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models.base import ModelFacts, ModelRequest
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life
 from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, size_of
 
@@ -85,14 +84,6 @@ async def test_what_is_no_picture_is_a_line_and_no_error(stages: Stages) -> None
     assert line == "[An image was shown to the user that can't be given to you: it is neither PNG nor JPEG.]"
 
 
-async def test_what_was_cleared_or_replaced_is_not_sent(stages: Stages) -> None:
-    gone = (plot(10, 10), OutputView(kind="clear"))
-    replaced = (plot(20, 10, display_id="d"), plot(40, 30), plot(30, 20, display_id="d"))
-    stage, _ = await plotted(stages, say("Done."), *gone, *replaced)
-    sizes = [(ref["width"], ref["height"]) for ref in stage.model.requests[-1].messages[-1]["images"]]
-    assert sizes == [(30, 20), (40, 30)]
-
-
 async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_once(stages: Stages) -> None:
     turns = [call("run_python", code=f"plot({number})", call_id=f"c{number}") for number in range(24)]
     sizes = iter(range(10, 200))
@@ -125,14 +116,3 @@ async def test_a_restart_before_the_model_is_asked_keeps_the_picture(stages: Sta
     async with second_life(again, say("Still red."), facts=SEES) as third:
         await third.run("Sure?")  # a message that the log has as the number of its call
     assert refs(third.model.requests[0]) == [("a", 1)]
-
-
-async def test_a_run_that_ends_before_its_model_answers_does_not_claim_that_it_has_seen_anything(
-    stages: Stages,
-) -> None:
-    stage, result = await plotted(stages, ModelUnavailable("The model is away."))
-    assert (result.run.status, [one.seen_images for one in result.tool_calls]) == ("error", [0])
-    stage.use(ScriptedModel([say("A red square.")], facts=SEES))
-    result = await (await stage.conversation.retry_run(result.run.run_id)).wait()
-    assert refs(stage.model.requests[0]) == [("a", 1)]
-    assert [one.seen_images for one in result.tool_calls] == [1]

@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelUnavailable
-from agent_kernel.models.base import LocalServer, Model, ModelFacts, ModelRequest, ModelTurn
-from agent_kernel.models.known import Capabilities
+from agent_kernel.models.base import Model, ModelFacts, ModelRequest, ModelTurn
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.events import TokenEvent
-from agent_kernel.protocol.kernel import CELLS_OPEN
 from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import NoticeView
-from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.runtime.state.compaction import tokens_of
 from agent_kernel.runtime.state.transcript import LEAN_CONTEXT, LEAN_SYSTEM_PROMPT, SYSTEM_PROMPT
@@ -27,12 +24,11 @@ from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.testing.wire.messages import refusal as refused
-from agent_kernel.testing.wire.reply import json_reply
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.models.model_apis import WireApi, each_api
-from tests.core.models.model_fixtures import connected, model_at, speaking
+from tests.core.models.model_fixtures import connected, speaking
 from tests.core.record.record_examples import bare
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, run_view, second_life, until_paused
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, run_view, second_life
 
 CONTEXT = 8_000
 SUMMARY = "The user wants a look. The agent looked often and saw x."
@@ -121,16 +117,6 @@ async def test_a_restart_makes_the_same_requests_of_the_log(stages: Stages, tmp_
     assert [m["role"] for m in sent(model)[len(remembered) :]] == ["assistant", "user"]
 
 
-@pytest.mark.parametrize("named", [True, False])
-async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Stages, named: bool) -> None:
-    refusal = ContextExceeded("Too long.", size=9_000 if named else None, limit=8_192 if named else None)
-    with sized([*looks(40), refusal, say("Done.")], context=None) as model:
-        stage, _ = await looked(stages, model, 700)
-    assert len(model.summary_requests) == 1
-    assert tokens(model.requests[-1]) < 0.7 * tokens(model.requests[-2])
-    assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
-
-
 async def test_anthropics_service_takes_the_shortened_conversation_without_the_thoughts_of_before(
     stages: Stages,
 ) -> None:
@@ -143,17 +129,6 @@ async def test_anthropics_service_takes_the_shortened_conversation_without_the_t
     assert "tools" not in server.requests[41].body
     thoughts = [str(request.body["messages"]).count("'thinking': 'Hm ") for request in server.requests]
     assert thoughts[38:] == [38, 39, 40, 0, 0, 1, 2]
-
-
-async def test_where_the_prompt_and_the_tools_alone_are_too_long_the_run_says_what_to_do(stages: Stages) -> None:
-    with sized([], context=300) as model:
-        stage = await stages(model)
-        result = await stage.run("Look. " * 200)
-    assert result.run.error is not None
-    assert result.run.error.code == "LLM_ERROR"
-    for advice in ("takes 300 tokens", "%agent new", "larger context", "--tools"):
-        assert advice in result.run.error.message
-    assert model.summary_requests == []
 
 
 FINE, LONG = say("Fine."), "Look. " * 5_000
@@ -180,48 +155,6 @@ async def test_a_prompt_that_is_too_long_is_left_out_of_later_requests(
     said = [message["content"].split("\n")[0] for message in sent(model)[1:]]
     assert said == ["Hello.", "Fine.", "Say only: done.", "Fine.", "Again."]
     assert sent(model)[: len(sent(model, -2))] == sent(model, -2)
-
-
-@pytest.mark.parametrize(
-    ("server", "setting"),
-    [("llama.cpp", "llama-server with a larger -c"), (None, "choose a model with a larger context")],
-)  # fmt: skip
-@pytest.mark.parametrize("known", [True, False])
-async def test_what_is_too_long_names_the_setting_of_the_server_at_hand(
-    stages: Stages, server: LocalServer | None, setting: str, known: bool
-) -> None:
-    says = f"request (9000 tokens) exceeds the available context size ({CONTEXT} tokens), try increasing it"
-    error = {"code": 400, "message": says, "type": "exceed_context_size_error", "n_prompt_tokens": 9_000}
-    refusal = json_reply({"error": error | {"n_ctx": CONTEXT}}, status=400)
-    async with FakeOpenAI([] if known else [refusal]) as service:
-        capabilities = Capabilities(context_tokens=CONTEXT if known else None, server=server)
-        model = model_at(service.url, capabilities=capabilities)
-        result = await (await stages(model)).run(LONG)
-        await model.aclose()
-    assert result.run.error is not None
-    for advice in ("%agent new", setting):
-        assert advice in result.run.error.message
-
-
-async def test_where_no_summary_can_be_written_older_messages_are_left_out_and_it_is_said(stages: Stages) -> None:
-    with sized([*looks(35), say("Done.")], summary=ModelUnavailable("It is down.")) as model:
-        stage, _ = await looked(stages, model, 600)
-    [notice] = notices(stage)
-    assert notice.content.startswith("Left out 42 older messages: no summary was written. ")
-    assert "without a summary" in sent(model)[1]["content"]
-
-
-async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_request(stages: Stages) -> None:
-    with sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
-        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: "x" * 600))
-        handle = await stage.start("Look.", budget=BudgetLimits(tokens=1_050))
-        pause = await until_paused(stage)
-        count = len(model.requests)
-        assert len(model.summary_requests) == 1
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tokens=10_000))
-        assert (await handle.wait()).text == "Done."
-    assert len(model.summary_requests) == 1
-    assert count < len(model.requests)
 
 
 MOST_CHARACTERS = 2_500
@@ -258,34 +191,6 @@ async def test_a_model_with_a_small_context_gets_fewer_words_and_tools_and_the_r
     assert system == (LEAN_SYSTEM_PROMPT if small else SYSTEM_PROMPT)
     assert names(request.body) == (LEAN if small else [tool.name for tool in BUILTIN_TOOLS])
     assert (len(system) + len(json.dumps(request.body["tools"])) <= MOST_CHARACTERS) == small
-
-
-@pytest.mark.parametrize("contexts", [(4_096, None), (None, 4_096)])
-async def test_a_run_keeps_what_it_began_with_when_the_context_is_known_otherwise(
-    stages: Stages, tmp_path: Path, contexts: tuple[int | None, int | None]
-) -> None:
-    first, second = (ModelFacts(context_tokens=context) for context in contexts)
-    asks = [call("run_python", call_id="a", code="1")]
-    before = await stages(asks, facts=first, path=tmp_path / "log.sqlite")
-    await before.asking(tools=BUILTIN_TOOLS)
-    async with second_life(before, say("Done."), facts=second) as again:
-        await again.approve()
-        result = await again.handles[0].wait()
-    assert result.run.lean is (contexts[0] is not None)
-    [asked], [later] = before.model.requests, again.model.requests
-    assert (later.messages[: len(asked.messages)], later.tools) == (asked.messages, asked.tools)
-
-
-async def test_a_small_context_is_told_of_the_last_cell_alone(stages: Stages) -> None:
-    cells = "\n".join(f"[{number}] cell:c{number}\n" + "x = 1\n" * 400 for number in range(1, 6))
-    told = f"Notebook: test.ipynb\n\n{CELLS_OPEN}{cells}  failed: KeyError: 'pric'"
-    for context in (LEAN_CONTEXT, 4 * LEAN_CONTEXT):
-        executor, facts = FunctionExecutor(environment=told), ModelFacts(context_tokens=context)
-        stage = await stages([say("Done.")], facts=facts, executor=executor)
-        await stage.run()
-        asked = str(stage.model.requests[0].messages[-1]["content"])
-        assert asked.count("KeyError: 'pric'") == 1
-        assert (len(asked) < 4_500) == (context == LEAN_CONTEXT)
 
 
 @each_api

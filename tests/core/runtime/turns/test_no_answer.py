@@ -18,8 +18,7 @@ from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import render_record
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire import chat, messages, responses
-from agent_kernel.testing.wire.reply import Reply, events
+from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import CHAT, WireApi, each_api
 from tests.core.models.model_fixtures import connected, model_at
 from tests.core.models.test_faults import NGINX
@@ -87,18 +86,6 @@ async def test_nothing_is_no_answer(stages: Stages, api: WireApi, turn: ModelTur
 
 
 @each_api
-async def test_a_refusal_is_no_answer_and_is_quoted(stages: Stages, api: WireApi) -> None:
-    said = responses.message("", content=[{"type": "refusal", "refusal": "I can't."}])
-    why = {"type": "refusal", "category": "cyber", "explanation": "I can't."}
-    refusals = {
-        "chat": chat.events(chat.delta(refusal="I can"), chat.delta(refusal="'t."), chat.delta("stop")),
-        "responses": events(*responses.numbered(responses.item_events([said]))),
-        "messages": events(messages.start(), messages.stop("refusal", stop_details=why), messages.END),
-    }
-    await fails_and_is_tried_again(stages, api, refusals[api.name], " refused: I can't. Say it in other words")
-
-
-@each_api
 async def test_a_filtered_answer_is_none_its_words_stay_on_the_card_and_its_calls_do_not_run(
     stages: Stages, api: WireApi
 ) -> None:
@@ -145,24 +132,6 @@ def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, An
     """A model that answers so, behind nginx with such a `client_max_body_size`."""
     left = iter(answers)
     return lambda body: TOO_LARGE if len(json.dumps(body)) > most_bytes else next(left)
-
-
-async def test_a_page_of_a_proxys_about_the_body_stops_no_other_run(stages: Stages) -> None:
-    """In "413 Request Entity Too Large" is no context of 413 tokens."""
-    proxy = behind_nginx(20_000, say("First."), say("Second."))
-    async with FakeOpenAI([proxy] * 3) as server:
-        model = model_at(server.url, capabilities=Capabilities(images=True))
-        prompts = ("x" * 30_000, "y" * 2_000, "y" * 15_000)
-        refused, *after = [(await (await stages(model)).run(prompt)).run for prompt in prompts]
-        await model.aclose()
-    assert refused.error is not None
-    assert (refused.status, refused.error.code) == ("error", "LLM_ERROR")
-    assert refused.error.message.startswith(
-        f"{server.url} takes no request of this size (413): 413 Request Entity Too Large: nginx/1.22.1. "
-    )
-    for advice in ("raise that (nginx: client_max_body_size)", "%agent new"):
-        assert advice in refused.error.message
-    assert [one.status for one in after] == ["complete"] * 2
 
 
 async def test_pictures_that_no_longer_fit_are_left_out_and_the_run_says_so(stages: Stages) -> None:

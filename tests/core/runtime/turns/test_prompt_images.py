@@ -10,7 +10,7 @@ from agent_kernel.models.base import ModelFacts, ModelRequest
 from agent_kernel.protocol.kernel import MENTIONS_OPEN, Mention
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.turns.prompts import LEAN_CHARACTERS, MOST_CHARACTERS, mentioned_names, picture_names
-from agent_kernel.testing import call, say
+from agent_kernel.testing import say
 from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
@@ -39,12 +39,6 @@ async def test_a_picture_in_the_prompt_goes_to_a_model_that_takes_pictures(stage
     assert (content.startswith(prompt), run.notices) == (True, [])
 
 
-async def test_a_model_that_takes_none_is_told_of_the_picture_and_its_size(stages: Stages) -> None:
-    request, content, _ = await prompted(stages, "What is ![](figure.png)?", facts=ModelFacts())
-    assert request.images == {}
-    assert content.endswith("[The user's message has a picture: 40 x 30 pixels. You can't see it.]")
-
-
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -61,11 +55,6 @@ async def test_the_user_is_told_of_a_picture_that_is_not_sent_and_the_run_goes_o
     assert request.images == {}
     [notice] = run.notices
     assert notice.content.startswith(f"The picture {name!r} is not sent to the model: {why}")
-
-
-def test_only_what_markdown_shows_as_a_picture_is_one() -> None:
-    text = "![a](one.png) `![](code.png)` [link](two.png) ![](one.png 'title') ![b][ref]\n\n```\n![](fence.png)\n```\n"
-    assert picture_names(f"{text}\n[ref]: three%20four.png") == ["one.png", "three four.png"]
 
 
 @pytest.fixture
@@ -149,13 +138,6 @@ async def test_what_is_mentioned_goes_to_the_model_with_the_prompt(stages: Stage
     assert (run.mentions, run.notices) == (["@sales"], [])
 
 
-async def test_what_is_not_read_is_said_and_the_run_goes_on(stages: Stages) -> None:
-    hidden = Mention(name=".env", refusal="hidden files are not read")
-    _, _, run = await prompted(stages, "See @.env and @sales", SALES, hidden)
-    assert [notice.content for notice in run.notices] == ["@.env is not sent to the model: hidden files are not read."]
-    assert run.mentions == ["@sales"]
-
-
 @pytest.mark.parametrize(
     ("facts", "most"), [(ModelFacts(), MOST_CHARACTERS), (ModelFacts(context_tokens=8_192), LEAN_CHARACTERS)]
 )
@@ -167,14 +149,6 @@ async def test_all_of_them_together_are_bounded(stages: Stages, facts: ModelFact
     assert "@file19.txt is" in told
 
 
-async def test_a_key_in_what_is_mentioned_does_not_reach_the_model(stages: Stages) -> None:
-    secret, shaped = "a-secret-of-the-server", "AKIAIOSFODNN7EXAMPLE"
-    executor = FunctionExecutor(mentions={"a.txt": Mention(name="a.txt", text=f"the file: {secret} {shaped}")})
-    stage = await stages([say("Yes.")], executor=executor, secrets=(secret,))
-    await stage.run("See @a.txt")
-    assert "the file: [API key] [API key]" in str(stage.model.requests[0].messages)
-
-
 async def test_later_turns_and_a_restart_see_what_was_read_when_the_run_began(stages: Stages) -> None:
     executor = FunctionExecutor(mentions={"sales": SALES})
     stage = await stages([say("One."), say("Two.")], executor=executor)
@@ -184,13 +158,3 @@ async def test_later_turns_and_a_restart_see_what_was_read_when_the_run_began(st
     await stage.run("And?")
     assert stage.model.requests[1].messages[1] == stage.model.requests[0].messages[1]
     assert executor.asked_mentions == [("sales",)]
-
-
-async def test_a_message_to_a_busy_run_may_mention_something_too(stages: Stages) -> None:
-    executor = FunctionExecutor(mentions={"sales": SALES})
-    stage = await stages([call("run_python", code="1"), say("Yes.")], executor=executor)
-    handle, _ = await stage.asking()
-    await stage.conversation.send_message("Look at @sales instead.")
-    result = await handle.wait()
-    assert SALES.text in str(stage.model.requests[-1].messages[-1]["content"])
-    assert result.run.mentions == ["@sales"]

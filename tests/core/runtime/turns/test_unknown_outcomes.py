@@ -75,14 +75,6 @@ async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy
     assert told[1].startswith("Try this call again: run_python with")
 
 
-async def test_the_same_call_is_asked_about_in_a_later_run_too(stages: Stages) -> None:
-    stage, handle = await died(stages, say("I see."), AGAIN)
-    await stage.conversation.answer_unknown("a", "continue")
-    await handle.wait()
-    await stage.asking(policy="allow")
-    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
-
-
 async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(stages: Stages) -> None:
     stage, handle = await died(stages, say("I see."))
     both = (stage.conversation.answer_unknown("a", "continue", decided_by=name) for name in ("ana", "ben"))
@@ -136,9 +128,3 @@ async def test_a_new_prompt_does_not_wait_for_the_look(stages: Stages) -> None:
     await stage.until_paused()
     assert (await stage.run("Something else")).text == "Something else."
     assert (await first.wait()).text == "I see."
-
-
-async def test_stop_ends_a_run_that_waits_for_a_look(stages: Stages) -> None:
-    stage, handle = await died(stages)
-    await stage.conversation.cancel_run(handle.run_id)
-    assert (await handle.wait()).run.status == "cancelled"

@@ -12,32 +12,25 @@ import pytest
 
 from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import MessageEvent, ReasoningEvent, RunEvent, TokenEvent
-from agent_kernel.testing import call, calls, say
+from agent_kernel.testing import call, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.chat import delta, events, wants_back
 from agent_kernel.testing.wire.messages import SIGNED
-from agent_kernel.testing.wire.reply import Reply, event_stream, failure
-from agent_kernel.testing.wire.responses import item_events, reasoning
+from agent_kernel.testing.wire.reply import failure
 from tests.core.models.chat_services import (
     DeepSeek,
-    GeminiAtOpenRouter,
     Kimi,
-    Mistral,
     StrictService,
     answers,
-    calls_of,
     sent,
     speaking_as,
 )
 from tests.core.models.model_apis import APIS, MESSAGES, RESPONSES, WireApi
 from tests.core.models.model_fixtures import connected, speaking
 from tests.core.runtime.runtime_fixtures import NO, Stage, Stages, run_view, second_life
-
-ENCRYPTED = {"type": "reasoning.encrypted", "format": "google-gemini-v1", "index": 0}
 
 
 def reasoning_of(messages: Sequence[dict[str, Any]]) -> list[str | None]:
@@ -68,74 +61,7 @@ async def test_reasoning_goes_back_through_steps_prompts_denial_edit_and_restart
             assert after[: len(before)] == before
 
 
-async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_anew(stages: Stages) -> None:
-    def step(number: int) -> ModelTurn:
-        details = [
-            {"type": "reasoning.text", "text": f"Step {number}", "format": "google-gemini-v1", "index": 0},
-            {**ENCRYPTED, "id": "tool_0_look", "data": f"signature of {number}"},
-        ]
-        return wants_back(call("look", call_id="tool_0_look"), reasoning=f"Step {number}", reasoning_details=details)
-
-    script = (step(1), step(2), say("One."), say("Two."))
-    async with connected(*script, api=speaking_as(GeminiAtOpenRouter)) as (server, model):
-        one = await stages(model)
-        assert [(await one.run()).text for _ in range(2)] == ["One.", "Two."]
-    first, second, *_ = answers(sent(server))
-    assert [item.get("data") for item in second["reasoning_details"]] == [None, "signature of 2"]
-    assert "reasoning" not in first
-    ids = [call["id"] for call in calls_of(sent(server))]
-    assert ids == [m["tool_call_id"] for m in sent(server) if m["role"] == "tool"] == ["tool_0_look"] * 2
-
-
-LONG = "A" * 5_000_000
-LONG_ITEMS = {
-    "chat": {"reasoning_details": [ENCRYPTED | {"data": LONG}]},
-    "messages": {"type": "thinking", "thinking": "Hm", "signature": LONG},
-    "responses": reasoning("Hm", encrypted=LONG),
-}
-
-
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
-async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages: Stages, api: WireApi) -> None:
-    items = ProviderItems(api.name, "", (OpaqueItem(LONG_ITEMS[api.name]), CallItem(0)))
-    turn = replace(call("look", call_id="a"), provider=items)
-    async with connected(turn, say("One."), api=api) as (server, model):
-        one = await stages(model)
-        result = await one.run()
-        if result.run.error is not None:
-            assert "its answer is longer than 8,000,000 characters" in result.run.error.message
-            result = await one.run()
-        else:
-            assert LONG in str(server.requests[-1].body)
-        assert result.text == "One."
-        assert len((await one.conversation.snapshot()).view.model_dump_json()) < 20_000
-
-
 # Ids.
-
-
-@pytest.mark.parametrize("known", [True, False])
-async def test_mistral_takes_a_conversation_that_began_with_claude(
-    stages: Stages, known: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if known:
-        monkeypatch.setattr("agent_kernel.models.chat_messages._MISTRAL", ".127.0.0.1")
-    both = calls(call("look", call_id="toolu_01A"), call("look", call_id="toolu_01B"))
-    script = (look("AbCd12345", "Is it missing?"), say("Two."), say("Three."))
-    async with (
-        connected(both, say("One."), api=MESSAGES) as (_, claude),
-        connected(*script, api=speaking_as(Mistral)) as (server, mistral),
-    ):
-        one = await stages(claude)
-        await one.run()
-        one.use(mistral)
-        assert [(await one.run()).text for _ in range(2)] == ["Two.", "Three."]
-    assert len(server.requests) == (4 if known else 5)  # what it thought is refused once, too
-    ids = [call["id"] for call in calls_of(sent(server))]
-    assert ids == [message["tool_call_id"] for message in sent(server) if message["role"] == "tool"]
-    assert (len(set(ids)), ids[2]) == (3, "AbCd12345")
-    assert ids[:2] == [call["id"] for call in calls_of(sent(server, -2))][:2]
-    assert [call.tool_call_id for call in await one.calls()] == ["toolu_01A", "toolu_01B", "AbCd12345"]
 
 
 # Nothing empty.
@@ -195,19 +121,6 @@ async def test_after_a_restart_and_once_in_the_log(stages: Stages, tmp_path: Pat
     assert thoughts(server) == ["First", "Second"]
     assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
     assert SIGNED not in str(again.events)
-
-
-async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
-    half = [*item_events([reasoning("Half a", item_id="rs_1")])[:-1], *RESPONSES.text(["Half an "])[2:]]
-    broken = Reply(body=event_stream(half), hang_after=10**6)
-    async with connected(look("a", "First"), broken, say("Two."), api=RESPONSES) as (server, model):
-        one = await stages(model)
-        handle = await one.start()
-        await one.until(lambda: [event for event in one.of(TokenEvent) if "Half" in event.content])
-        await one.conversation.cancel_run(handle.run_id)
-        assert (await handle.wait()).run.status == "cancelled"
-        await one.run("Go on.")
-    assert shape(server) == [*STEP, "assistant", "user"]
 
 
 @pytest.mark.parametrize("other", [api for api in APIS if api is not RESPONSES], ids=lambda api: api.name)
