@@ -86,16 +86,6 @@ def test_each_decision_and_each_outcome_is_an_entry(sql: sqlite3.Connection) -> 
     assert outcome.items() >= ended.items()
 
 
-@pytest.mark.parametrize("state", ["invalid", "cancelled", "superseded"])
-def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, state: Any) -> None:
-    propose(sql, "c4")
-    tool_calls.move(sql, 1, "c4", state, [], reason="Because.")
-    last = lines(sql)[-1]
-    assert (last["state"], last["arguments"], last["reason"]) == (state, CODE, "Because.")
-    assert (last["conversation_id"], last["tool_call_id"], last["digest"]) == ("conv", "c4", digest(CODE))
-    assert "started_at" not in last
-
-
 def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
     propose(sql, "c4")
     denial = tool_calls.Verdict(False, "policy", "No shell here.")
@@ -110,9 +100,7 @@ def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Conn
     [
         "UPDATE audit SET entry = '{}' WHERE number = 2",
         "DELETE FROM audit WHERE number = 6",
-        "INSERT INTO audit VALUES (9, '{}', '')",
         "UPDATE audit_head SET hash = ''",
-        "INSERT INTO audit_head VALUES (1, '')",
     ],
 )
 def test_sqlite_refuses_to_change_or_remove_an_entry(sql: sqlite3.Connection, statement: str) -> None:
@@ -129,16 +117,9 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
     ("statements", "number", "why"),
     [
         (["UPDATE audit SET entry = replace(entry, 'ana', 'eve') WHERE number = 3"], 3, "changed"),
-        (["UPDATE audit SET entry = 'x', hash = '{sha:x}' WHERE number = 3"], 3, "can't be read"),
         ([f"UPDATE audit SET entry = '{REHASHED}', hash = '{{sha:{REHASHED}}}' WHERE number = 3"], 3, "not written"),
         (["DELETE FROM audit WHERE number IN (3, 4)"], 5, "follows entry 2: what was between them was removed"),
-        (
-            ["DELETE FROM audit WHERE number = 3", "UPDATE audit SET number = number - 1 WHERE number > 3"],
-            3,
-            "written as number 4",
-        ),
         (["DELETE FROM audit WHERE number > 4"], 5, "removed, with all that followed it up to 6"),
-        (["DELETE FROM audit"], 1, "removed"),
         (["UPDATE audit_head SET hash = ''"], 6, "not the entry that was written last"),
     ],
 )

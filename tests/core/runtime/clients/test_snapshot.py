@@ -1,7 +1,6 @@
 """What clients and HTTP are told of a conversation is what the log has: each event once, in order, from any point."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from agent_kernel.log import runs
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import (
     CompleteEvent,
@@ -20,7 +18,6 @@ from agent_kernel.protocol.events import (
     ReasoningEvent,
     TokenEvent,
     ToolCompleteEvent,
-    ToolStateEvent,
 )
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.feed import Feed
@@ -127,42 +124,3 @@ async def test_a_snapshot_has_all_that_a_client_shows(told: Stage) -> None:
     assert first.warnings[0].title == "Writes files:"
     assert waiting.preview is not None
     assert [offer.text for offer in waiting.rules][-2:] == ["allow run_python", "allow *"]
-
-
-async def thinks_and_begins(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-    yield ReasoningDelta("Let me see.")
-    yield TextDelta("Half an ans")
-    await asyncio.Event().wait()
-
-
-async def begins_a_call(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-    yield ToolCallDelta(0, "run_python", "half")
-    await asyncio.Event().wait()
-
-
-@pytest.mark.parametrize(("steps", "turn"), [(1, thinks_and_begins), (40, thinks_and_begins), (1, begins_a_call)])
-async def test_a_client_resumes_with_the_turn_that_the_model_is_writing(stages: Stages, steps: int, turn: Any) -> None:
-    stage = await stages([*(call("look", call_id=f"c{number}") for number in range(steps)), turn])
-    await stage.start()
-    if turn is thinks_and_begins:
-        await stage.until(lambda: stage.of(TokenEvent))
-        begun = stage.of(ReasoningEvent)[-1]
-    else:
-        begun = (await stage.until(lambda: [one for one in stage.of(ToolStateEvent) if one.tool_call_id == "half"]))[0]
-    snapshot = await stage.conversation.snapshot()
-    assert (snapshot.view.last_seq, snapshot.resume_from) == (stage.conversation.last_seq, begun.seq - 1)
-
-
-PATHS = ("a.ipynb", "folder/a.ipynb", "folder/b.ipynb", "folders/a.ipynb", None)
-
-
-async def test_runs_follow_the_rename_of_their_notebook_and_of_a_folder(stages: Stages) -> None:
-    stage = await stages([say("Done.") for _ in PATHS])
-    for path in PATHS:
-        stage.conversation = await stage.runtime.create_conversation()
-        await stage.run(notebook_path=path, cell_id="cell_1")
-    for old, new in (("folder", "else/100%"), ("a.ipynb", "b's.ipynb"), ("nothing.ipynb", "else.ipynb")):
-        await stage.runtime.rename_notebooks(old, new)
-    listed = await stage.runtime.list_runs()
-    renamed = ["b's.ipynb", "else/100%/a.ipynb", "else/100%/b.ipynb", "folders/a.ipynb", None]
-    assert [(run.notebook, run.cell_id) for run in listed] == [(path, "cell_1") for path in renamed]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.log.tool_calls import NEXT
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -115,14 +114,6 @@ def test_a_call_that_asks_waits_and_the_outcome_comes_before_the_next_step() -> 
     new = types(told.chunks[before:])
     assert new == ["data-decision", "tool-output-available", "finish-step", "start-step", "text-start", "text-delta"]
     assert told.call["approval"] == {"id": "apr_c1", "approved": True}
-
-
-@pytest.mark.parametrize("state", [state for state, following in NEXT.items() if not following])
-def test_every_end_of_a_call_is_an_end_of_its_part(state: CallState) -> None:
-    told = Told()
-    told(prompt(), proposed(), turn_over(), asked(), ended(state))
-    part = {"success": "output-available", "denied": "output-denied"}.get(state, "output-error")
-    assert told.call["state"] == part
 
 
 def test_a_page_that_comes_back_is_not_asked_again_about_a_call_that_is_decided() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.instructions import read_instructions
-from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.commands import InstructionsCommand
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.state.transcript import SYSTEM_PROMPT
@@ -106,14 +105,3 @@ async def test_a_file_that_was_switched_off_is_left_out_of_the_next_prompts(stag
     told = ["Use polars." in str(request.messages[0]["content"]) for request in stage.model.requests]
     assert told == [True, True, False, False]
     assert [[one.off for one in end.run.instructions] for end in ended] == [[True]] * 3
-
-
-async def test_a_small_context_is_told_an_eighth_of_it(folder: Path, stages: Stages) -> None:
-    (folder / "AGENTS.md").write_text("Use polars. " * 1_000)
-    small = ModelFacts(context_tokens=8_192)
-    stage = await stages([say("Done.")], facts=small, read_instructions=lambda _: read_instructions(folder, None, None))
-    end = await stage.run("Look.")
-    assert 3_000 < str(stage.model.requests[0].messages[0]["content"]).count("Use polars. ") * 12 < 3_584
-    assert [notice.content for notice in end.run.notices] == [
-        "The model is told the first 3,584 characters of AGENTS.md, which would be too long."
-    ]

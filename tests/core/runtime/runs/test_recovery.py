@@ -22,7 +22,6 @@ from agent_kernel.protocol.events import (
 from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, states
-from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.faults import checks
 
 ONE = call("run_python", code="1", call_id="a")
@@ -76,19 +75,6 @@ async def test_an_approved_call_that_had_not_started_starts_once(begun: Any) -> 
         result = await again.handles[0].wait()
     assert [ran.tool_call_id for ran in again.executor.ran] == ["b"]
     assert states(result) == {"a": "unknown", "b": "success"}
-
-
-async def test_a_message_that_the_run_had_not_taken_has_its_id_and_its_pictures(begun: Any) -> None:
-    before = await begun(ONE)
-    await before.start(policy="allow")
-    await before.until(lambda: before.of(ToolStartEvent))
-    images = await before.conversation.keep_pictures([png_bytes(40, 30)])
-    await before.conversation.send_message("What is this?", message_id="m-2", images=images)
-    async with second_life(before, say("A square."), facts=SEES) as again:
-        await again.handles[0].wait()
-        view = await again.conversation.view()
-    assert [one.message_id for one in view.messages if one.content == "What is this?"] == ["m-2"]
-    assert [size_of(picture) for picture in again.model.requests[0].images.values()] == [(40, 30)]
 
 
 async def test_a_run_whose_answer_is_written_ends_with_it_and_asks_nobody_again(

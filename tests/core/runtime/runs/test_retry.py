@@ -72,18 +72,13 @@ async def test_after_a_restart_it_goes_on_with_the_same_history_and_in_the_same_
     assert [one.role for one in shown.messages] == ["user", *["assistant", "tool"] * 2, "assistant"]
 
 
-@pytest.mark.parametrize("kernel", [True, False])
-async def test_a_message_after_a_restart_has_the_tools_of_the_last_run_while_its_kernel_is_there(
-    stages: Stages, tmp_path: Path, kernel: bool
-) -> None:
+async def test_a_message_after_a_restart_has_the_tools_of_the_last_run(stages: Stages, tmp_path: Path) -> None:
     before, run_id = await failed(stages, path=tmp_path / "log.sqlite")
-    turns = [call("look", call_id="b")] if kernel else []
-    async with second_life(before, *turns, say("Done."), kernel=kernel) as again:
+    async with second_life(before, call("look", call_id="b"), say("Done.")) as again:
         new = await again.conversation.send_message("And now?")
         assert new != run_id
         await again.until(lambda: [event for event in again.of(CompleteEvent) if event.run_id == new])
-    assert [ran.tool_call_id for ran in again.executor.ran] == (["b"] if kernel else [])
-    assert bool(again.model.requests[0].tools) is kernel
+    assert [ran.tool_call_id for ran in again.executor.ran] == ["b"]
     assert again.model.requests[0].messages[-1]["content"].startswith("And now?")
 
 
@@ -103,16 +98,3 @@ async def test_the_last_run_is_left_out_with_its_calls(stages: Stages) -> None:
     assert "The user has run this cell again" in prompt
     whole = await stage.conversation.view()
     assert [m.role for m in whole.messages] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
-
-
-async def test_a_run_in_the_middle_is_left_out_whole_and_what_came_after_it_stays(stages: Stages) -> None:
-    turns = [say("Zero."), call("look", call_id="a"), say("One."), call("look", call_id="b"), say("Two."), say("x")]
-    stage = await stages([*turns, say("y")])
-    _, middle, _ = [await ask(stage, prompt) for prompt in ("p0", "p1", "p2")]
-    again = await ask(stage, "p1 again", middle)
-    request = stage.model.requests[-1].messages
-    assert stage.roles()[1:] == ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]
-    assert [m["tool_call_id"] for m in request if m["role"] == "tool"] == ["b"]
-    await ask(stage, "p1 once more", middle, again)
-    texts = [str(message["content"]) for message in stage.model.requests[-1].messages]
-    assert [text.startswith("p1 once more") for text in texts if "p1" in text] == [True]

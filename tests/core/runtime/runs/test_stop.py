@@ -213,14 +213,3 @@ async def test_when_the_time_is_up_what_runs_is_interrupted_what_waits_never_beg
     assert USED_UP in stage.told()[0]
     assert "by the user" not in stage.told()[0]
     assert result.text == "Done."
-
-
-async def test_an_answer_is_cut_off_when_the_time_is_up_and_asked_for_again_with_more(stages: Stages) -> None:
-    stage = await stages([writes_on, say("The answer.")])
-    handle = await stage.start(budget=SOON)
-    pause = await until_paused(stage)
-    await stage.conversation.raise_budget(handle.run_id, pause, MORE)
-    result = await handle.wait()
-    assert [m.content for m in result.messages if m.role == "assistant"] == ["The answer."]
-    assert stage.roles() == ["system", "user"]
-    assert (result.run.usage.estimated, result.run.usage.steps) == (True, 1)

@@ -74,27 +74,3 @@ def test_a_shortened_conversation_is_whole_in_itself_and_fits_where_its_last_ste
     room = summary_tokens(limit) + 120 * (len(history) - last)
     alone = sum(map(tokens_of, spoken)) + tokens_of(prompt) + room
     assert sum(map(tokens_of, sent[1:])) <= 1.05 * max(limit, alone)
-
-
-@given(histories(), histories(), st.integers(500, 20_000))
-@settings(max_examples=40)
-def test_what_is_shortened_again_is_whole_as_well(
-    history: list[WireMessage], more: list[WireMessage], limit: int
-) -> None:
-    before = planned(history, WHOLE, limit)
-    later = [*history, {"role": "assistant", "content": "Done."}, *map(renamed, more[1:])]
-    after = planned(later, before, limit)
-    assert after.summarised >= before.summarised
-    check_pairs(applied(later, after))
-    if after == before:
-        assert plan(later, after, 0.0, limit) == after
-
-
-def renamed(message: WireMessage) -> WireMessage:
-    """As of another run."""
-    changed = dict(message)
-    if "tool_call_id" in message:
-        changed["tool_call_id"] = f"again {message['tool_call_id']}"
-    if "tool_calls" in message:
-        changed["tool_calls"] = [call | {"id": f"again {call['id']}"} for call in message["tool_calls"]]
-    return changed

@@ -93,12 +93,10 @@ ASKS = {"read": replace(READ, approval="ask"), "policy": "ask", "script": script
     [
         (shows_a_picture, {}),
         (lambda *_: Outcome("error", "ValueError: no"), {}),
-        (lambda *_: Outcome("cancelled", "KeyboardInterrupt"), {}),
-        (lambda *_: "ok", {"read": replace(READ, cache_seconds=None)}),
         (lambda *_: "ok", {"read": replace(READ, read_only=False)}),
         (lambda *_: "ok", ASKS),
     ],
-    ids=["a picture", "an error", "cancelled", "no cache", "not read-only", "it asks"],
+    ids=["a picture", "an error", "not read-only", "it asks"],
 )
 async def test_what_is_no_plain_success_of_a_reader_that_is_allowed_is_not_stored(
     stage: Stage, act: Any, spec: dict[str, Any]
@@ -107,19 +105,6 @@ async def test_what_is_no_plain_success_of_a_reader_that_is_allowed_is_not_store
     assert [one.cached_at for one in await go(stage, A, A, **spec)] == [None, None]
     assert [one.cached_at for one in await go(stage, A)] == [None]  # nor did they leave one
     assert len(stage.executor.ran) == 3
-
-
-@pytest.mark.parametrize("kernel_id", ["k", "another", None], ids=["same kernel", "another kernel", "no kernel"])
-async def test_no_other_conversation_has_an_outcome(stage: Stage, kernel_id: str | None) -> None:
-    """So no other user: a conversation is of one kernel, whose version is the same here all the time."""
-    await go(stage, A)
-    mine = stage.conversation
-    stage.conversation = await stage.runtime.create_conversation(kernel_id=kernel_id, notebook_path="work/test.ipynb")
-    stage.conversation.client_came()
-    assert [one.cached_at for one in await go(stage, A)] == [None]
-    assert len(stage.executor.ran) == 2
-    stage.conversation = mine
-    assert [one.cached_at is not None for one in await go(stage, A)] == [True]
 
 
 async def test_a_change_of_a_cell_which_no_kernel_sees_drops_what_is_stored(stage: Stage) -> None:

@@ -48,14 +48,7 @@ async def _has_a_card_of_its_own(stage: Stage, run_id: str) -> None:
     assert done.tool_call_id != "call_0"
 
 
-@pytest.mark.parametrize("kept", ["functions.run_python:0", "../../x", "call__thought__" + "A/+=" * 999])
-async def test_an_id_of_odd_but_plain_characters_stays_the_models(stages: Stages, kept: str) -> None:
-    stage = await stages([call("look", call_id=kept), say("Done.")])
-    assert list(states(await stage.run())) == [kept]
-    assert stage.model.requests[-1].messages[-1]["tool_call_id"] == kept
-
-
-@pytest.mark.parametrize("odd", ["a\x00b", "\ud800", "x" * 100_000])
+@pytest.mark.parametrize("odd", ["\ud800", "x" * 100_000])
 async def test_an_id_that_can_be_neither_kept_nor_shown_gives_way_to_one_that_can(stages: Stages, odd: str) -> None:
     stage = await stages([calls(call("look", call_id=odd), call("look", call_id=odd)), say("Done.")])
     ids = list(states(await stage.run()))
@@ -88,28 +81,16 @@ def ask_once(request: ModelRequest) -> ModelTurn:
 
 
 RUN_SHELL = replace(RUN_PYTHON, name="run_shell")
-WRITTEN = "functions.run_python<|channel|>commentary"
 
 
 @pytest.mark.parametrize(
     ("name", "tool"),
     [
-        ("run_python", "run_python"),
         (" run_python\n", "run_python"),
-        ("run_python<|channel|>commentary", "run_python"),
-        ("<|channel|>commentary<|message|>run_python", "run_python"),
-        ("functions.run_python", "run_python"),
-        ("functions.run_python:0 ", "run_python"),
-        (WRITTEN, "run_python"),
-        # A tool's own name, though another one begins or ends so.
-        ("functions", "functions"),
-        ("functions.look", "look"),
-        # Two tools, or none.
-        ("run_python<|channel|>look", "run_python<|channel|>look"),
-        ("run_pythonic", "run_pythonic"),
-        ("my.run_python", "my.run_python"),
-        ("Run_Python", "Run_Python"),
-        ("", ""),
+        ("functions.run_python<|channel|>commentary", "run_python"),
+        ("functions", "functions"),  # a tool's own name, though another one begins so
+        ("run_python<|channel|>look", "run_python<|channel|>look"),  # two tools
+        ("my.run_python", "my.run_python"),  # none
     ],
 )
 def test_the_tool_that_a_name_means(name: str, tool: str) -> None:
@@ -118,8 +99,8 @@ def test_the_tool_that_a_name_means(name: str, tool: str) -> None:
     assert registry.meant(name) == tool
 
 
-@pytest.mark.parametrize("name", ["functions.run_shell", "run_shell<|channel|>commentary", " run_shell"])
-async def test_rules_are_judged_on_the_tools_name(stages: Stages, name: str) -> None:
+async def test_rules_are_judged_on_the_tools_name(stages: Stages) -> None:
+    name = "functions.run_shell<|channel|>commentary"
     async with connected(call(name, call_id="a", code="rm x"), say("Well.")) as (_, model):
         one = await stages(model)
         tools = (RUN_PYTHON, RUN_SHELL, replace(RUN_PYTHON, name="other"))

@@ -33,7 +33,6 @@ CARD = FileCard(
     ("card", "shown"),
     [
         (CARD, ("diff", DIFF, "And 3 more changes.", ["Replaces 4 B, 1 line."])),
-        (FileCard(facts=["It is too long to compare."]), ("code", "new\n", "", ["It is too long to compare."])),
         (None, ("code", "new\n", "", ["What the file holds now could not be read."])),
     ],
 )

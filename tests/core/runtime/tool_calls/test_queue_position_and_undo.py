@@ -113,45 +113,23 @@ async def test_an_undo_is_in_the_trail_before_it_is_done_and_can_be_asked_for_ag
 SECRET = 'deny write_file where path matches "secret/*"'
 
 
-@pytest.mark.parametrize(
-    ("since", "refusal"),
-    [
-        ('rules = ["deny write_file"]', "By policy: deny write_file."),
-        (f"rules = ['{SECRET}']", f"By policy: {SECRET}."),
-        ('policy = "plan"', "Plan only: reads, never acts."),
-        ('rules = ["ask write_file", "deny run_shell"]', None),
-        ("rules = 3", None),  # not understood, so that nothing runs unasked: and here a person has asked
-    ],
-)
-@pytest.mark.parametrize("during", [True, False])
-async def test_a_change_is_not_made_again_against_a_rule_that_came_since(
-    stages: Stages, since: str, refusal: str | None, during: bool
-) -> None:
+async def test_a_change_is_not_made_again_against_a_rule_that_came_since(stages: Stages) -> None:
     """The path goes by a link: what is judged is the place that the call has written."""
     limits = [NO_LIMITS]
     write = call("write_file", path="link.md", content="new", call_id="a")
-    stage = await stages([write, B, say("ok")], read_limits=lambda _: limits[-1])
+    stage = await stages([write, say("ok")], read_limits=lambda _: limits[-1])
     stage.executor.links["link.md"] = "/home/ana/secret/a.md"
     keeps(stage)
-    handle, _ = await stage.asking(policy="allow", tools=BUILTIN_TOOLS, rules=("ask run_python",))
-    if not during:
-        await stage.conversation.cancel_call("b")
-        await handle.wait()
+    run = (await stage.run(policy="allow", tools=BUILTIN_TOOLS)).run
     approval_id = (await stage.calls())[0].approval_id
     await stage.runtime.undo(approval_id)
-    limits.append(parse(since.encode(), ".agent-kernel.toml"))
-    if refusal is None:
-        assert not (await stage.runtime.undo(approval_id, redo=True)).undone
-    else:
-        for _ in range(2):  # nor does a refusal use it up
-            with pytest.raises(UndoRefused, match=re.escape(f"{refusal} The change was not made again.")):
-                await stage.runtime.undo(approval_id, redo=True)
-        assert await shown(stage) == (WRITTEN, True)
-        limits.append(NO_LIMITS)
-        [change] = (await stage.runtime.undo_run(handle.run_id, redo=True)).changes
-        assert change.refusal is None
+    limits.append(parse(f"rules = ['{SECRET}']".encode(), ".agent-kernel.toml"))
+    for _ in range(2):  # nor does a refusal use it up
+        with pytest.raises(UndoRefused, match=re.escape(f"By policy: {SECRET}. The change was not made again.")):
+            await stage.runtime.undo(approval_id, redo=True)
+    assert await shown(stage) == (WRITTEN, True)
+    limits.append(NO_LIMITS)
+    [change] = (await stage.runtime.undo_run(run.run_id, redo=True)).changes
+    assert change.refusal is None
     await stage.conversation.undo_call("a")  # which no rule keeps anybody from
     assert stage.executor.undone == ["a"] * 3
-    if during:
-        await stage.conversation.cancel_call("b")
-        await handle.wait()

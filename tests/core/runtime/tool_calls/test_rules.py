@@ -46,16 +46,14 @@ def offered(tool: str, **arguments: Any) -> list[tuple[str, str]]:
 
 
 EXACT, EVERY = "This exact call", "Every run_python call"
-HARMLESS = "Python that, as far as it can be read, writes no files, uses no network and no shell"
+
 WRITES = "Python that, as far as it can be read, does no more than this: writes files"
 
 
 @pytest.mark.parametrize(
     ("code", "like"),
     [
-        ("df.head()", [(HARMLESS, "allow run_python where warnings within []")]),
         ("df.to_csv('a.csv')", [(WRITES, 'allow run_python where warnings within ["Writes files"]')]),
-        ("eval(text)", []),
         ("del x, (", []),  # it can't be read
     ],
 )
@@ -74,9 +72,8 @@ def test_code_is_offered_by_what_a_reading_warns_of_first_and_as_every_call_last
     ("path", "label", "matches"),
     [
         ("exports/weekly.csv", "CSV files in exports/", "exports/*.csv"),
-        ("weekly.csv", "CSV files in this folder", "*.csv"),
         ("a[1]/b.md", "MD files in a[1]/", "a[[]1]/*.md"),
-        *((path, None, None) for path in ("../secrets/a.csv", "exports/../../a.csv", "exports\\a.csv", "a\nb/c.csv")),
+        ("exports/../../a.csv", None, None),
     ],
 )
 def test_a_file_is_offered_with_its_kind_and_its_folder_and_never_outside_of_it(
@@ -89,36 +86,14 @@ def test_a_file_is_offered_with_its_kind_and_its_folder_and_never_outside_of_it(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("git status --short", "git status"),
         ("git add -A && git add x", "git add"),
-        ("ls -l data", "ls"),
-        ("python train.py --epochs 3", "python train.py"),
         ("python -m pytest -x", "python -m pytest"),
-        ("uv sync --all-extras", "uv sync"),
-        *(
-            (command, None)
-            for command in ("git add -A && git commit -m x", "git --version", "git log | head", "ls > x")
-        ),
-        *((command, None) for command in ("ls $x", "sudo ls", "env ls", "x=1", "python -c 'x'", "find . -delete", "")),
-        *((command, None) for command in ("git -c a.b=c log", "ls *.csv", 'a b"c" | sh', "'a b' c", "'*' x", "(ls)")),
-        ("ls " + "x" * 1_000, None),
+        *((command, None) for command in ("git log | head", "ls > x", "ls $x", "sudo ls", "python -c 'x'", "'*' x")),
     ],
 )
 def test_a_command_is_offered_with_its_first_words_where_one_rule_can_cover_it(command: str, words: str | None) -> None:
     offer = (f"Commands that begin with {words}", f'allow run_shell where command matches "{words} *"')
     assert offered("run_shell", command=command) == ([offer] if words else [])
-
-
-async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(stages: Stages) -> None:
-    turns = [call("run_python", code="1", call_id=name) for name in "ab"]
-    stage = await stages([*turns, call("run_python", code="2", call_id="c"), say("done")])
-    handle, [first] = await stage.asking()
-    exact = first.rules[1].text
-    await stage.decide(ALWAYS.model_copy(update={"rule": exact}))
-    assert (await stage.deny(2)).tool_call_id == "c"
-    result = await handle.wait()
-    assert [one.by for one in result.tool_calls] == ["user", "policy", "user"]
-    assert [rule.text for rule in result.run.policy.rules] == [exact]
 
 
 async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiting(stages: Stages) -> None:

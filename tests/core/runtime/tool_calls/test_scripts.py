@@ -22,7 +22,6 @@ from tests.core.runtime.runtime_fixtures import ASK_USER, LOOK, RUN_PYTHON, YES,
 
 X1, X9 = {"code": "x = 1"}, {"code": "x = 9"}
 ONE, NINE = call("run_python", **X1), call("run_python", **X9)
-DENY_NINE = ('deny run_python where code is "x = 9"',)
 
 
 def recorded(approved: bool, arguments: dict[str, Any], **more: Any) -> ScriptedDecision:
@@ -60,14 +59,6 @@ async def test_a_call_that_the_script_does_not_cover_is_denied_and_both_are_show
     assert reason in stage.told()[0]
 
 
-async def test_an_edit_of_the_script_runs_in_place_of_the_call(stages: Stages) -> None:
-    stage = await stages([ONE, say("ok")])
-    result = await run(stage, edit(X9, "run_python"))
-    assert [ran.arguments_json for ran in stage.executor.ran] == [canonical(X9)]
-    assert (result.tool_calls[0].edited, result.tool_calls[0].by) == (True, "script")
-    assert "The user changed the arguments" in stage.told()[0]
-
-
 @pytest.mark.parametrize("attended", [True, False])
 async def test_a_question_is_answered_by_the_script_or_not_at_all(stages: Stages, attended: bool) -> None:
     asked = call("ask_user", question="Which?")
@@ -76,21 +67,13 @@ async def test_a_question_is_answered_by_the_script_or_not_at_all(stages: Stages
     assert result.tool_calls[0].result == "The first."
 
 
-async def test_what_policy_denies_stays_denied_and_what_it_allows_uses_no_decision(stages: Stages) -> None:
-    result = await run(await stages([calls(NINE, call("look"), ONE), say("ok")]), approve(), rules=DENY_NINE)
-    assert outcomes(result) == [("denied", "policy"), ("success", "policy"), ("success", "script")]
-
-
 FILE = ".agent-kernel.toml"
 LIMITS: dict[str, tuple[dict[str, Any], str]] = {
     "a site's cap": ({"policy_cap": "ask"}, "This site allows ask at most"),
-    "a site's rule": ({"site_rules": ("ask run_python",)}, "The rule `ask run_python` of the site asks"),
-    "a folder's mode": ({"read_limits": lambda _: FolderLimits((FILE,), mode="ask")}, "at most"),
     "a folder's rule": (
         {"read_limits": lambda _: FolderLimits(rules=(FolderRule("ask run_python", FILE),))},
         "of the folder asks",
     ),
-    "a broken file": ({"read_limits": lambda _: FolderLimits((FILE,), closed=True)}, "at most"),
 }
 
 
@@ -104,7 +87,7 @@ async def test_where_the_site_or_the_folder_asks_a_script_approves_nothing(stage
         assert why in (result.tool_calls[0].reason or "")
 
 
-@pytest.mark.parametrize("limit", ["a site's cap", "a folder's rule"])
+@pytest.mark.parametrize("limit", LIMITS)
 async def test_there_a_person_is_asked_and_a_denial_of_the_script_counts(stages: Stages, limit: str) -> None:
     stage = await stages([calls(ONE, NINE), say("ok")], **LIMITS[limit][0])
     result = await stage.run("Go", YES, script=(approve(), deny("No.")))

@@ -1,14 +1,13 @@
 """Calls of MCP servers' tools in a run: without a kernel, bound to a definition, and in a replay without the server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.models.base import ModelItem, ModelRequest
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
@@ -94,19 +93,6 @@ async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_
     assert (failed.run.status, [one.content for one in failed.messages]) == ("error", ["Once"])
     servers.of_folder_fault = None
     assert (await stage.run("Again")).text == "Done."
-
-
-async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its_tool_otherwise(stages: Stages) -> None:
-    servers = Servers()
-
-    async def redefined(_: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        servers.tools = [declared("docs", "search0", "Deletes 0.", OBJECT)]
-        yield SEARCH
-
-    stage = await stages([SEARCH, SEARCH, redefined, say("Done.")], server_tools=servers)
-    result = await stage.run(policy="allow", server_cache=("docs__search0",))
-    assert [one.cached_at is not None for one in result.tool_calls] == [False, True, False]
-    assert servers.called == ["docs__search0"] * 2
 
 
 async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_for_the_file(stages: Stages) -> None:

@@ -46,7 +46,6 @@ async def facts(stage: Stage) -> list[str]:
 @pytest.mark.parametrize(
     ("walls", "level", "arguments", "shown", "means"),
     [
-        (BUBBLEWRAP, "workspace", {}, "workspace (bubblewrap)", f"Runs inside walls: {IN_FOLDER}, no network."),
         (LANDLOCK, "workspace", {}, "workspace (Landlock; UDP is open)", f"Runs inside walls: {IN_FOLDER}, {BUT_UDP}."),
         (BUBBLEWRAP, "read-only", {}, "read-only (bubblewrap)", "Runs inside walls: writes nothing, no network."),
         (NEITHER, "workspace", {}, "none (not installed)", NO_WALLS),
@@ -70,7 +69,6 @@ async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
     ("site", "file", "level", "note"),
     [
         ("workspace", "read-only", "read-only", None),
-        ("read-only", "workspace", "read-only", 'walls = "workspace" changes nothing'),
         ("workspace", "none", "workspace", 'walls = "none" changes nothing'),
     ],
 )

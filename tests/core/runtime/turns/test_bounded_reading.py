@@ -17,8 +17,6 @@ SECONDS = 2.0
     [
         ("run_python", {"code": " " * 190_000 + "x y"}),
         ("run_python", {"code": "c = '" + "f(1);" * 300 + "'\n" + "".join(f"exec(c + '{n}')\n" for n in range(5_000))}),
-        ("run_python", {"code": "f('" + "a://b:" * 16_000 + "')"}),
-        ("run_shell", {"command": "a" * 100_000 + " " * 100_000 + "|"}),
         ("run_shell", {"command": "'" + "a\\" * 100_000}),
         ("write_file", {"path": "a/" * 100_000, "content": "b" * 1_000_000}),
     ],
@@ -28,6 +26,5 @@ def test_a_call_is_read_for_its_warnings_in_time(tool: str, arguments: dict[str,
     bounded(SECONDS, lambda: (warnings(tool, text), preview(tool, text)))
 
 
-@pytest.mark.parametrize("words", ["sk-" * 100_000, "bearer " * 50_000])
-def test_an_error_is_cleaned_of_keys_in_time(words: str) -> None:
-    bounded(SECONDS, lambda: scrub(words, ["a-secret-of-some-length"]))
+def test_an_error_is_cleaned_of_keys_in_time() -> None:
+    bounded(SECONDS, lambda: scrub("sk-" * 100_000, ["a-secret-of-some-length"]))

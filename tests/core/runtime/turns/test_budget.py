@@ -10,14 +10,13 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, InvalidArguments
 from agent_kernel.models import prices
-from agent_kernel.models.base import LocalServer, ModelFacts, ModelTurn, TokenUsage
-from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, UsageEvent
+from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
+from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, UsageEvent
 from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.record.record_examples import bare
 from tests.core.runtime.runtime_fixtures import Stage, Stages, run_view, second_life, until_paused
 
@@ -88,16 +87,9 @@ async def test_of_two_answers_the_first_counts_and_the_audit_trail_names_it(stag
     assert raised["spent"]["tool_calls"] == 2
 
 
-@pytest.mark.parametrize("by_message", [True, False])
-async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(
-    stages: Stages, by_message: bool
-) -> None:
+async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(stages: Stages) -> None:
     stage, handle, _ = await paused(stages, [*LOOKS, say("Heard.")])
-    if by_message:
-        await stage.conversation.send_message("And now?", decided_by="eve")
-    else:
-        spec = RunSpec(run_id="run_new", prompt="And now?")
-        await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
+    await stage.conversation.send_message("And now?", decided_by="eve")
     await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
     assert (await handle.wait()).run.status == "error"
     [sent] = [entry for entry in await stage.audit() if entry["kind"] == "message"]
@@ -105,22 +97,9 @@ async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_
     assert (sent["by"], sent["decided_by"]) == ("user", "eve")
 
 
-async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stages: Stages) -> None:
-    many = [call("look", call_id=f"c{number}") for number in range(5)]
-    turns = [calls(*many, call("run_python", call_id="last", code="x")), say("Done.")]
-    stage, handle, pause = await paused(stages, turns, BudgetLimits(tool_calls=3))
-    assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
-    await stage.conversation.raise_budget(handle.run_id, pause, ONE_MORE)
-    result = await handle.wait()
-    assert [one.state for one in result.tool_calls] == ["success"] * 3 + ["denied"] * 3
-    assert result.run.usage.tool_calls == 3
-    assert ["budget of tool calls is reached" in text for text in stage.told()] == [False] * 3 + [True] * 3
-    assert not stage.of(ApprovalRequestEvent)
-
-
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
 OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1", server="Ollama")
-PROXY = ModelFacts("gpt-5", "http://litellm:4000")
+
 ELSEWHERE = ModelFacts("gpt-5", "https://models.example.org/v1")
 HALF_A_CENT = TokenUsage(2_000, 250)
 CENT = BudgetLimits(usd=0.01)
@@ -154,13 +133,12 @@ async def test_a_run_that_has_spent_its_dollars_waits_and_goes_on_with_what_a_pe
     assert "Budget raised by ana: $0.25." in record_of(result)
 
 
-@pytest.mark.parametrize("facts", [ELSEWHERE, PROXY, ModelFacts("gpt-5"), ModelFacts("no-such", OPENAI.base_url)])
-async def test_where_no_price_is_known_the_run_asks_before_its_first_request(stages: Stages, facts: ModelFacts) -> None:
-    one = model(say("Done."), facts=facts)
+async def test_where_no_price_is_known_the_run_asks_before_its_first_request(stages: Stages) -> None:
+    one = model(say("Done."), facts=ELSEWHERE)
     stage, handle, pause = await paused(stages, one, CENT)
     shown = run_view(stage)
     assert (one.requests, shown.paused.reached, shown.paused.unpriced) == ([], ["usd"], True)
-    assert [notice.content for notice in shown.notices] == [NO_PRICE.replace("gpt-5", facts.wire_name)]
+    assert [notice.content for notice in shown.notices] == [NO_PRICE]
     for refused in (BudgetLimits(usd=100), BudgetLimits()):
         with pytest.raises(InvalidArguments, match="can't be checked"):
             await stage.conversation.raise_budget(handle.run_id, pause, refused)
@@ -171,14 +149,13 @@ async def test_where_no_price_is_known_the_run_asks_before_its_first_request(sta
     assert "Limit in US dollars taken away by ana." in record_of(result)
 
 
-@pytest.mark.parametrize("usd", [0, 0.01])
-async def test_a_local_model_and_a_recording_keep_within_any_budget(stages: Stages, usd: float) -> None:
+async def test_a_local_model_and_a_recording_keep_within_any_budget(stages: Stages) -> None:
     for one in (
         model(looks(), looks(), say("Done."), facts=OLLAMA),
         ScriptedModel([looks(), say("Done.")], recorded=True),
     ):
         with one:
-            result = await (await stages(one)).run(budget=BudgetLimits(usd=usd))
+            result = await (await stages(one)).run(budget=BudgetLimits(usd=0))
         assert (result.run.status, result.text) == ("complete", "Done.")
 
 
@@ -196,20 +173,6 @@ def test_what_is_written_to_a_cache_has_its_own_price() -> None:
     turn = TokenUsage(1_000, 100, cached_tokens=400, cache_write_tokens=500)
     expected = (100 * 5 + 400 * Decimal("0.5") + 500 * Decimal("6.25") + 100 * 25) / 1_000_000
     assert prices.price_turn(model(facts=ANTHROPIC), turn) == prices.TurnCost(expected)
-
-
-LOOPBACK = ("http://localhost:11434/v1", "http://127.0.0.1:8000", "http://[::1]:1/v1", "http://127.9.9.9/v1")
-
-
-@pytest.mark.parametrize(
-    ("address", "server"),
-    [*((address, None) for address in LOOPBACK), *((address, "vLLM") for address in (
-        "http://10.2.3.4/v1", "http://litellm:4000", "http://localhost.example.org/v1",
-    ))],
-)  # fmt: skip
-def test_an_address_that_only_looks_local_may_cost_something(address: str, server: LocalServer | None) -> None:
-    facts = ModelFacts("a-company's-own", address, server=server)
-    assert (prices.price_turn(model(facts=facts), TURN), prices.may_cost(model(facts=facts))) == (prices.UNKNOWN, True)
 
 
 async def test_a_run_adds_up_its_turns(stages: Stages) -> None:

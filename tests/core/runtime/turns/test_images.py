@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from agent_kernel.models.base import ModelFacts, ModelRequest
+from agent_kernel.models.base import ModelRequest
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
 from agent_kernel.protocol.views import OutputView
@@ -14,7 +12,6 @@ from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages,
 from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, size_of
 
 PLOT = call("run_python", code="plot()", call_id="a")
-SIZE = "64 x 48 pixels"
 
 
 def refs(request: ModelRequest) -> list[tuple[str, int]]:
@@ -61,17 +58,6 @@ async def test_the_same_picture_is_in_the_log_once_and_goes_with_the_last_conver
         await stage.runtime.delete_conversation(conversation.conversation_id)
         kept.append(await stored(stage))
     assert kept == [1, 1, 0]
-
-
-@pytest.mark.parametrize("options", [{"facts": ModelFacts()}, {"send_images": False}], ids=["model", "site"])
-async def test_a_model_that_takes_none_or_may_have_none_is_told_that_a_plot_was_shown_and_its_size(
-    stages: Stages, options: dict[str, Any]
-) -> None:
-    stage, result = await plotted(stages, say("I can't see it."), **options)
-    last = stage.model.requests[-1]
-    assert last.messages[-1]["content"] == f"<Figure>\n[A plot was shown to the user: {SIZE}. You can't see it.]"
-    assert (last.images, refs(last), await stored(stage)) == ({}, [], 0)
-    assert ([one.seen_images for one in result.tool_calls], stage.of(ToolSeenEvent)) == ([0], [])
 
 
 async def test_what_is_no_picture_is_a_line_and_no_error(stages: Stages) -> None:

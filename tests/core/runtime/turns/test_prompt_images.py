@@ -9,7 +9,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.models.base import ModelFacts, ModelRequest
 from agent_kernel.protocol.kernel import MENTIONS_OPEN, Mention
 from agent_kernel.protocol.views import RunView
-from agent_kernel.runtime.turns.prompts import LEAN_CHARACTERS, MOST_CHARACTERS, mentioned_names, picture_names
+from agent_kernel.runtime.turns.prompts import mentioned_names, picture_names
 from agent_kernel.testing import say
 from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
@@ -42,9 +42,7 @@ async def test_a_picture_in_the_prompt_goes_to_a_model_that_takes_pictures(stage
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("gone.png", "there is no such file in the notebook's folder"),
         ("https://example.org/a.png", "only files in the notebook's folder are read"),
-        ("//[example.org", "only files in the notebook's folder are read"),
         ("bad.png", "it is neither PNG nor JPEG"),
     ],
 )
@@ -80,14 +78,8 @@ def folder(tmp_path: Path) -> Path:
     ("name", "why"),
     [
         ("../secret.png", "only files"),
-        ("/etc/hostname", "only files"),
-        (".hidden.png", "hidden"),
         (".git/a.png", "hidden"),
-        ("plots", "not a file"),
-        ("gone.png", "no such file"),
-        ("plots/a.png/b.png", "links"),
-        ("a" * 300 + ".png", "too long"),
-        *((name, "links are not followed") for name in ("out.png", "in.png", "away/secret.png")),
+        *((name, "links are not followed") for name in ("out.png", "away/secret.png")),
         ("pipe.png", "not a file"),
         ("large.png", "31,457,280 bytes"),
     ],
@@ -103,28 +95,19 @@ SALES = Mention(name="sales", text="the variable sales: pandas.DataFrame 3 x 2")
 @pytest.mark.parametrize(
     ("prompt", "names"),
     [
-        ("Plot @sales.price by @sales.region, from @sales.", ["sales.price", "sales.region", "sales"]),
-        ("Is @data/file_name.csv like @'x'? (@sales)", ["data/file_name.csv", "sales"]),
-        ("Fix @[3] and @cell:4f2a-b_1: it fails", ["[3]", "cell:4f2a-b_1"]),
-        ('Look at @"my file.csv", then at @übersicht', ["my file.csv", "übersicht"]),
-        ("**@sales**, _@prices_ and [@sales](x)", ["sales", "prices"]),
-        ("@sales has gaps.\nclass labels are missing", ["sales"]),
-        ("@sales\nWhat is that?", ["sales"]),
-        ("Read @../secret, @.env and @/etc/passwd", ["../secret", ".env", "/etc/passwd"]),
+        ("Plot @sales.price by **@sales.region**, from @sales.", ["sales.price", "sales.region", "sales"]),
+        ('Fix @[3] and @cell:4f2a-b_1: it reads @"my file.csv"', ["[3]", "cell:4f2a-b_1", "my file.csv"]),
         # None of these is a mention.
-        ("Write to ana.b+c@example.com, <ana@example.com> or ana\\_b@example.com", []),
-        ("The matrix product a @ b, a@b, x[0]@y, and @ alone, @, @@ or @...", []),
+        ("Write to ana.b+c@example.com; the matrix product a @ b, a@b, x[0]@y, and @ alone", []),
         ("Why does `@sales` or\n```\n@sales\n```\nor\n\n    @sales\n\nnot work, or \\@sales?", []),
         ('@app.route("/")\n@cache\nasync def index():\n    return 1', []),
-        ("@dataclass\nclass Point:\n    x: int", []),
-        ("@[x] and @[12345678901]", []),
     ],
 )
 def test_it_is_known_what_is_a_mention(prompt: str, names: list[str]) -> None:
     assert mentioned_names(prompt) == names
 
 
-@pytest.mark.parametrize("piece", ["@a ", "[@a](", "_@a_", "@a()\n", "![", "![]("])
+@pytest.mark.parametrize("piece", ["[@a](", "![]("])
 def test_a_prompt_of_any_shape_is_read_in_linear_time(piece: str) -> None:
     bounded(5, lambda: mentioned_names(piece * (49_000 // len(piece))))
     bounded(5, lambda: picture_names(piece * 1_900))
@@ -136,17 +119,6 @@ async def test_what_is_mentioned_goes_to_the_model_with_the_prompt(stages: Stage
     assert content.startswith(prompt)
     assert f"{MENTIONS_OPEN}@sales is the variable sales: pandas.DataFrame 3 x 2\n</notebook_context>" in content
     assert (run.mentions, run.notices) == (["@sales"], [])
-
-
-@pytest.mark.parametrize(
-    ("facts", "most"), [(ModelFacts(), MOST_CHARACTERS), (ModelFacts(context_tokens=8_192), LEAN_CHARACTERS)]
-)
-async def test_all_of_them_together_are_bounded(stages: Stages, facts: ModelFacts, most: int) -> None:
-    many = [Mention(name=f"file{number}.txt", text="x" * 6_000) for number in range(20)]
-    _, content, _ = await prompted(stages, " ".join(f"@{one.name}" for one in many), SALES, *many, facts=facts)
-    told = content.partition(MENTIONS_OPEN)[2]
-    assert most - 1_000 < len(told) < most + 100
-    assert "@file19.txt is" in told
 
 
 async def test_later_turns_and_a_restart_see_what_was_read_when_the_run_began(stages: Stages) -> None:

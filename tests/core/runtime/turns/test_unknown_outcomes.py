@@ -121,10 +121,3 @@ async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> No
         result = await (await conversation.start_run(spec, dying())).wait()
         await runtime.aclose()
     assert (result.text, result.tool_calls[0].unknown_answer) == ("I see.", None)
-
-
-async def test_a_new_prompt_does_not_wait_for_the_look(stages: Stages) -> None:
-    stage, first = await died(stages, say("I see."), say("Something else."))
-    await stage.until_paused()
-    assert (await stage.run("Something else")).text == "Something else."
-    assert (await first.wait()).text == "I see."

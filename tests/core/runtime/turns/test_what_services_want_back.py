@@ -19,7 +19,6 @@ from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.chat import delta, events, wants_back
 from agent_kernel.testing.wire.messages import SIGNED
-from agent_kernel.testing.wire.reply import failure
 from tests.core.models.chat_services import (
     DeepSeek,
     Kimi,
@@ -30,7 +29,7 @@ from tests.core.models.chat_services import (
 )
 from tests.core.models.model_apis import APIS, MESSAGES, RESPONSES, WireApi
 from tests.core.models.model_fixtures import connected, speaking
-from tests.core.runtime.runtime_fixtures import NO, Stage, Stages, run_view, second_life
+from tests.core.runtime.runtime_fixtures import NO, Stage, Stages, second_life
 
 
 def reasoning_of(messages: Sequence[dict[str, Any]]) -> list[str | None]:
@@ -139,19 +138,6 @@ async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, 
     own = [*STEP, "thought Second", "assistant"]
     assert shape(server) == [*own, "user", "call b", "output b", "assistant", "user"]
     assert notices(one) == []
-
-
-async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:
-    refused = failure(400, "Item with id 'rs_0123456789abcdef' not found. Items are not persisted.")
-    script = (look("a", "First"), think(say("One."), "Second"), refused, say("Two."), say("Three."))
-    async with connected(*script, api=RESPONSES) as (server, model):
-        one = await stages(model)
-        for _ in range(3):
-            assert (await one.run()).run.error is None
-    assert [item for request in (3, 4) for item in shape(server, request) if "thought" in item] == []
-    told = "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
-    assert set(notices(one)) == {told}
-    assert run_view(one).notices == []  # the last run has none
 
 
 def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
