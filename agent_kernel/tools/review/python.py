@@ -1,32 +1,35 @@
 """Finds the effects of Python code by a plain reading of its syntax tree: help for a person, and no guard.
 
-`python_magics` translates IPython's syntax, `python_names` says what names and texts are, `effects` has the tables.
+A name is what the program imports by it or, where that is done once, sets it to; a name that it does not set is the
+module or function that is usually called so. Values are followed no further. `python_magics` translates IPython's
+syntax, `texts` says what texts are, `effects` has the tables.
 """
 
 import ast
 import re
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 
-from agent_kernel.tools.review import effects, queries, secrets
+from agent_kernel.tools.review import effects, texts
 from agent_kernel.tools.review.effects import words
 from agent_kernel.tools.review.findings import Effect, Finding
 from agent_kernel.tools.review.python_magics import magic, plain_python
-from agent_kernel.tools.review.python_names import Names
 from agent_kernel.tools.review.shell_effects import read_command
 
 _LARGEST = 100_000
 """The longest code that is parsed, in characters. Parsing that much holds the GIL for up to 0.15 s."""
-_REACHES_DEEP = words("""
-    __subclasses__ __globals__ __builtins__ __code__ __loader__ __getattribute__ __dict__ f_builtins f_globals
-    """)
+_MOST_PARTS = 12
+"""Of a name with dots."""
+_SHOWN = 1_000
+"""The most characters of a text that are processed if no more would be shown."""
+_REACHES_DEEP = words("__subclasses__ __globals__ __builtins__ __code__ __loader__ __getattribute__ __dict__")
 """Attributes through which anything can be reached, so that they can't be followed."""
 _PLACES = words("os.environ sys.modules globals()")
 """What holds more than the program's own data."""
+_TEXT_WRAPPERS = words("text SQL dedent str Path PurePath")
 _SCRIPTS = words("text/html application/javascript image/svg+xml")
-_START = 1_000
-"""The most characters of a text that are processed if no more would be shown."""
 _TARGETS = words("path path_or_buf fname filename file buf excel_writer dst target f name")
 """Names of parameters that say where to write."""
 _SUBJECTS = words("path filename file src url args cmd command name statement sql query expr")
@@ -42,10 +45,11 @@ _RISKY_ARGUMENTS: dict[str, Effect] = {
 }
 """Arguments that have an effect, whatever function is called."""
 _MODE = re.compile(r"[rwaxbtU+-]{1,4}(?:[:|]\w*)?")
-_PATH = re.compile(r"(?i)(?:path|file|folder)\d?$|^(?:p|f|src)$")
+_PATH = re.compile(r"(?i)(?:path|file|folder)\d?$|^(?:p|f|src)$|^Path\(")
 _COLUMNS = re.compile(r"\bcolumns\b|\baxis=1\b|, 1\b")
-_IN_MEMORY = words("io.StringIO() io.BytesIO() sys.stdout sys.stderr pandas.ExcelWriter()")
-"""What is no file, or was reported when it was opened."""
+_DROPS = words("drop dropna drop_duplicates")
+_IN_MEMORY = re.compile(r"(?:io\.)?(?:StringIO|BytesIO)\(|sys\.std|buf|writer", re.IGNORECASE)
+"""Code of what is no file, or was reported when it was opened."""
 
 
 def read_python(code: str) -> list[Finding]:
@@ -65,124 +69,141 @@ def _found(code: str) -> list[Finding]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(code)
-    return list(_Program(Names(code, tree)).read())
+    reader = _Reader(code, tree)
+    reader.visit(tree)
+    return reader.found
 
 
-class _Program:
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        composed = [node for node in names.order if isinstance(node, ast.Call | ast.Attribute | ast.Subscript)]
-        self._parts = {node.func if isinstance(node, ast.Call) else node.value for node in composed}
-        """Expressions that are handled with what contains them."""
-        self._commands_read: set[str] = set()
+class _Reader(ast.NodeVisitor):
+    def __init__(self, code: str, tree: ast.Module) -> None:
+        self.found: list[Finding] = []
+        self._lines = [line.encode() for line in code.split("\n")]
+        self._imported: dict[str, str] = {}
+        self._values: dict[str, ast.AST] = {}
+        self._bound: Counter[str] = Counter()
+        for node in ast.walk(tree):
+            self._bind(node)
 
-    def read(self) -> Iterator[Finding]:
-        for node in self._names.order:
-            yield from self._node(node)
+    def visit_Call(self, node: ast.Call) -> None:
+        self.found += self._call(node)
+        if isinstance(node.func, ast.Attribute):
+            self._reach_deep(node.func)
+            self._parts_of(node.func.value)
+        elif not isinstance(node.func, ast.Name):
+            self.visit(node.func)
+        for part in (*node.args, *node.keywords):
+            self.visit(part)
 
-    def _node(self, node: ast.AST) -> Iterator[Finding]:
-        match node:
-            case ast.Call():
-                yield from self._call(node)
-            case ast.Name(ctx=ast.Load()) if node not in self._parts:
-                yield from self._mentioned(node)
-            case ast.Attribute():
-                yield from self._attribute(node)
-            case ast.Subscript():
-                yield from self._subscript(node)
-            case ast.Constant(value=str(text)) if node not in self._parts:
-                yield from secrets.in_text(text)
-            case ast.Delete(targets=targets):
-                yield from (finding for target in targets for finding in self._deleted(target))
-            case ast.Assign(
-                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=ast.Name(id=table))) as call
-            ):
-                if name == table:  # as in place, because the user loses the rows
-                    yield from _dropped(call, self._names)
-            case _:
-                yield from self._named_texts(node)
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._mentioned(node)
 
-    def _attribute(self, node: ast.Attribute) -> Iterator[Finding]:
-        if node.attr in _REACHES_DEEP:
-            yield "Runs code it builds:", self._names.code(node)
-        if not isinstance(node.ctx, ast.Load):
-            if self._names.name(node.value) in effects.CORE_MODULES:
-                yield "Changes the kernel:", self._names.code(node)
-        elif node not in self._parts:
-            yield from self._mentioned(node)
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self._reach_deep(node)
+        if isinstance(node.ctx, ast.Load):
+            self._mentioned(node)
+        elif self._name(node.value) in effects.CORE_MODULES:
+            self._add("Changes the kernel:", self._code(node))
+        self._parts_of(node.value)
 
-    def _subscript(self, node: ast.Subscript) -> Iterator[Finding]:
-        name = self._names.name(node.value)
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        name = self._name(node.value)
         if isinstance(node.ctx, ast.Store) and name in _PLACES:
-            yield "Changes the kernel:", self._names.code(node)
+            self._add("Changes the kernel:", self._code(node))
         elif isinstance(node.ctx, ast.Load) and name == "os.environ":
-            yield from self._environment(node.slice, node)
+            self.found.append(self._environment(node.slice, node))
+        self._parts_of(node.value)
+        self.visit(node.slice)
 
-    def _deleted(self, target: ast.expr) -> Iterator[Finding]:
-        """What is deleted of earlier cells' data: what this code has made is its own."""
-        code = self._names.code(target)
-        match target:
-            case ast.Subscript(value=value) if self._names.name(value) in _PLACES:
-                yield "Deletes variables:" if self._names.name(value) == "globals()" else "Changes the kernel:", code
-            case ast.Subscript(value=value) if not self._names.is_bound(value):
-                yield "Deletes variables:" if self._names.text(target.slice) is None else "Deletes columns:", code
-            case ast.Name() if not self._names.is_bound(target):
-                yield "Deletes variables:", code
-            case _:
-                return
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.found += texts.secrets_in(node.value)
 
-    def _named_texts(self, node: ast.AST) -> Iterator[Finding]:
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            self._deleted(target)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
         match node:
-            case ast.keyword(arg=str(name), value=ast.Constant(value=str(text))):
-                yield from secrets.set_to(name, text)
             case ast.Assign(targets=[target], value=ast.Constant(value=str(text))):
                 # `password`, `self.password` or `settings["password"]`
-                yield from secrets.set_to(re.split(r"\W+", self._names.code(target).rstrip("\"']"))[-1], text)
-            case ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    said = self._names.text(key) or ""
-                    yield from secrets.set_to(said, self._names.text(value) or "")
-                    if said in _SCRIPTS:
-                        yield "Shows HTML or script:", self._names.code(value)
+                self.found += texts.secret_set(re.split(r"\W+", self._code(target).rstrip("\"']"))[-1], text)
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=ast.Name(id=table))) as call
+            ) if name == table:  # as in place, because the user loses the rows
+                self.found += self._dropped(call)
             case _:
-                return
+                pass
+        self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        self.found += texts.secret_set(node.arg or "", self._text(node.value) or "")
+        self.visit(node.value)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        for key, value in zip(node.keys, node.values, strict=True):
+            said = self._text(key) or ""
+            self.found += texts.secret_set(said, self._text(value) or "")
+            if said in _SCRIPTS:
+                self._add("Shows HTML or script:", self._code(value))
+        self.generic_visit(node)
+
+    def _add(self, effect: Effect, detail: str) -> None:
+        self.found.append((effect, detail))
+
+    def _parts_of(self, value: ast.expr) -> None:
+        """Visit what an attribute or an item is of, unless it is a mere name, which is handled with it."""
+        while isinstance(value, ast.Attribute):
+            self._reach_deep(value)
+            value = value.value
+        if not isinstance(value, ast.Name):
+            self.visit(value)
+
+    def _reach_deep(self, node: ast.Attribute) -> None:
+        if node.attr in _REACHES_DEEP:
+            self._add("Runs code it builds:", self._code(node))
+
+    def _mentioned(self, node: ast.Name | ast.Attribute) -> None:
+        """The effects of a function that is named but not called, because it may be called later."""
+        for does in effects.FUNCTIONS.get(self._name(node), ()):
+            self._add(does.effect, self._code(node))
+        if isinstance(node, ast.Attribute) and node.attr in effects.MENTIONED:
+            self._add(effects.MENTIONED[node.attr], self._code(node))
+
+    def _deleted(self, target: ast.expr) -> None:
+        """What is deleted of earlier cells' data: what this code has made is its own."""
+        code = self._code(target)
+        match target:
+            case ast.Subscript(value=value) if (name := self._name(value)) in _PLACES:
+                self._add("Deletes variables:" if name == "globals()" else "Changes the kernel:", code)
+            case ast.Subscript(value=ast.Name(id=table)) if table not in self._bound:
+                self._add("Deletes variables:" if self._text(target.slice) is None else "Deletes columns:", code)
+            case ast.Name(id=name) if name not in self._bound:
+                self._add("Deletes variables:", code)
+            case _:
+                pass
 
     def _call(self, node: ast.Call) -> Iterator[Finding]:
-        name = self._names.name(node.func)
+        name = self._name(node.func)
         found = [*self._opened(name, node), *self._function(name, node)]
         if not found and isinstance(node.func, ast.Attribute):
             found = list(self._method(node, node.func.value, node.func.attr))
         yield from found
         for keyword in node.keywords:
             if keyword.arg in _RISKY_ARGUMENTS and not _is(keyword.value, value=False):
-                yield _RISKY_ARGUMENTS[keyword.arg], self._names.code(node)
+                yield _RISKY_ARGUMENTS[keyword.arg], self._code(node)
         if getattr(node.func, "attr", getattr(node.func, "id", "")) not in effects.TAKES_ADDRESSES_AS_TEXT:
             for given in (*node.args, *(keyword.value for keyword in node.keywords)):
-                start = (self._names.text(given) or "")[:_START]
+                start = (self._text(given) or "")[:_SHOWN]
                 if start.lower().startswith(effects.REMOTE):
                     yield "Uses the network:", start
-
-    def _mentioned(self, node: ast.Name | ast.Attribute) -> Iterator[Finding]:
-        """The effects of a function that is named but not called, because it may be called later."""
-        for does in effects.FUNCTIONS.get(self._names.name(node), ()):
-            yield does.effect, self._names.code(node)
-        if isinstance(node, ast.Attribute) and node.attr in effects.MENTIONED:
-            yield effects.MENTIONED[node.attr], self._names.code(node)
-
-    def _environment(self, key: ast.expr | None, node: ast.expr) -> Iterator[Finding]:
-        """The effect of reading one environment variable, or all."""
-        text = self._names.text(key)
-        yield ("Reads secrets:", self._names.code(node)) if text is None else secrets.variable_read(text)
-
-    def _is_safe(self, effect: Effect, node: ast.Call) -> bool:
-        return effect in _SAFE and _SAFE[effect].search(self._names.code(node)) is not None
 
     def _opened(self, name: str, node: ast.Call) -> Iterator[Finding]:
         if name in effects.OPENERS and not self._is_safe("Writes files:", node):
             position, default = effects.OPENERS[name]
-            mode = _argument(node, position, "mode", "flags")
+            mode = _argument(node, position, ("mode", "flags"))
             # A mode that the code does not say may write.
-            if _writes(default if mode is None else self._names.text(mode) or "w"):
+            if _writes(default if mode is None else self._text(mode) or "w"):
                 yield "Writes files:", self._shown(node, 0)
 
     def _function(self, name: str, node: ast.Call) -> Iterator[Finding]:
@@ -191,90 +212,169 @@ class _Program:
                 if not self._is_safe(does.effect, node):
                     yield does.effect, self._shown(node, does.position)
                 if does.effect == "Runs shell commands:":
-                    yield from self._commands(_argument(node, does.position, *_SUBJECTS))
+                    yield from self._commands(_argument(node, does.position, _SUBJECTS))
         elif (effect := _by_module(name)) is not None:
             yield effect, self._shown(node, 0)
         elif name == "os.getenv":
-            yield from self._environment(_argument(node, 0), node)
-        elif name in ("getattr", "setattr") and self._names.name(_argument(node, 0)) in effects.CORE_MODULES:
-            yield "Runs code it builds:" if name == "getattr" else "Changes the kernel:", self._names.code(node)
+            yield self._environment(_argument(node, 0), node)
+        elif name in ("getattr", "setattr") and self._name(_argument(node, 0)) in effects.CORE_MODULES:
+            yield "Runs code it builds:" if name == "getattr" else "Changes the kernel:", self._code(node)
         elif name in ("get_ipython().run_line_magic", "get_ipython().run_cell_magic"):
             yield from self._magic(node, name.endswith("cell_magic"))
 
     def _magic(self, node: ast.Call, is_cell: bool) -> Iterator[Finding]:
-        name, line, body = ([*map(self._names.text, node.args), None, None, None])[:3]
+        name, line, body = ([*map(self._text, node.args), None, None, None])[:3]
         if name is None:
-            yield "Runs code it builds:", self._names.code(node)
+            yield "Runs code it builds:", self._code(node)
         else:
-            yield from magic(name, line or "", body or "" if is_cell else None, self._command)
+            yield from magic(name, line or "", body or "" if is_cell else None)
 
     def _commands(self, node: ast.expr | None) -> Iterator[Finding]:
         if isinstance(node, ast.List | ast.Tuple):
-            yield from self._command(shlex.join(map(self._names.shown, node.elts)))
-        elif (text := self._names.text(node)) is not None:
-            yield from self._command(text)
+            yield from read_command(shlex.join(map(self._text_or_code, node.elts)))
+        elif (text := self._text(node)) is not None:
+            yield from read_command(text)
 
-    def _command(self, command: str) -> Iterator[Finding]:
-        if command not in self._commands_read:
-            self._commands_read.add(command)
-            yield from read_command(command)
+    def _environment(self, key: ast.expr | None, node: ast.expr) -> Finding:
+        """The effect of reading one environment variable, or all."""
+        text = self._text(key)
+        return ("Reads secrets:", self._code(node)) if text is None else texts.variable_read(text)
 
     def _method(self, node: ast.Call, receiver: ast.expr, method: str) -> Iterator[Finding]:
         if method in effects.WRITERS:
-            target = _argument(node, 0, *_TARGETS)
-            if target is not None and not _is(target, value=None) and self._names.name(target) not in _IN_MEMORY:
-                yield "Writes files:", self._names.shown(target)
+            target = _argument(node, 0, _TARGETS)
+            if target is not None and not _is(target, value=None) and not _IN_MEMORY.match(self._code(target)):
+                yield "Writes files:", self._text_or_code(target)
         elif method in effects.PATH_EFFECTS:
-            yield effects.PATH_EFFECTS[method], self._names.shown(receiver)
+            yield effects.PATH_EFFECTS[method], self._text_or_code(receiver)
         elif method == "open":  # `path.open(mode)` and `files.open(path, mode)`, but not `image.open(path)`
-            texts = [self._names.text(given) or "" for given in (*node.args[:2], *(k.value for k in node.keywords))]
-            if any(_MODE.fullmatch(text) and _writes(text) for text in texts):
-                yield "Writes files:", self._names.shown(receiver if len(node.args) < 2 else node.args[0])
+            modes = [self._text(given) or "" for given in (*node.args[:2], *(k.value for k in node.keywords))]
+            if any(_MODE.fullmatch(mode) and _writes(mode) for mode in modes):
+                yield "Writes files:", self._text_or_code(receiver if len(node.args) < 2 else node.args[0])
         elif method in effects.METHODS and getattr(receiver, "attr", "") != "str":
             yield effects.METHODS[method], self._shown(node, 0)
-        elif method in queries.METHODS:
+        elif method in texts.QUERIES:
             yield from self._queried(node, method)
         else:
-            yield from self._changed(node, method, self._names.code(receiver))
+            yield from self._changed(node, method, self._code(receiver))
 
     def _changed(self, node: ast.Call, method: str, receiver: str) -> Iterator[Finding]:
         if any(keyword.arg == "inplace" and _is(keyword.value, value=True) for keyword in node.keywords):
-            yield from _dropped(node, self._names)
-        elif method == "rename" and len(node.args) == 1 and _PATH.search(receiver):
+            yield from self._dropped(node)
+        elif method in ("rename", "replace") and len(node.args) == 1 and _PATH.search(receiver):
             yield "Writes files:", self._shown(node, 0)
-        elif queries.changes_by_name(self._names.code(node.func)):
-            yield "Changes a database:", self._names.code(node)
+        elif texts.changes_by_name(self._code(node.func)):
+            yield "Changes a database:", self._code(node)
         elif effects.REMOTE_DELETE.fullmatch(method) or (method == "delete" and effects.REMOTE_THING.search(receiver)):
-            yield "Deletes remote data:", self._names.code(node)
+            yield "Deletes remote data:", self._code(node)
 
     def _queried(self, node: ast.Call, method: str) -> Iterator[Finding]:
-        given = _argument(node, 0, *_SUBJECTS)
-        text = self._names.text(given)
+        given = _argument(node, 0, _SUBJECTS)
+        text = self._text(given)
         if text is not None:
-            yield from queries.changes(text)
-        elif given is None or self._names.code(given)[:1].isupper():
+            yield from texts.database_changes(text)
+        elif given is None or self._code(given)[:1].isupper():
             return  # `model.eval()`, and `session.query(Order)`: a class, not a statement
-        elif method in queries.EXECUTES:
-            yield "Not checked:", self._names.code(node)
+        elif method in texts.EXECUTES:
+            yield "Not checked:", self._code(node)
         elif method in ("query", "eval"):
-            yield "Runs code it builds:", self._names.shown(given)
+            yield "Runs code it builds:", self._text_or_code(given)
+
+    def _dropped(self, node: ast.Call) -> Iterator[Finding]:
+        """The effect of a method that drops rows or columns of a table."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _DROPS:
+            if node.func.attr == "drop" and _COLUMNS.search(self._code(node)):
+                yield "Deletes columns:", self._code(node)
+            else:
+                yield "Deletes rows:", self._code(node.func.value)
+
+    def _is_safe(self, effect: Effect, node: ast.Call) -> bool:
+        return effect in _SAFE and _SAFE[effect].search(self._code(node)) is not None
 
     def _shown(self, node: ast.Call, position: int) -> str:
         """An argument's text or code for display, or the call's code if it has no such argument."""
-        found = _argument(node, position, *(_TARGETS if position else _SUBJECTS))
-        return self._names.code(node) if found is None else self._names.shown(found)
+        found = _argument(node, position, _TARGETS if position else _SUBJECTS)
+        return self._code(node) if found is None else self._text_or_code(found)
+
+    def _text_or_code(self, node: ast.expr) -> str:
+        """A path or command for display: its text if the code has it as a whole, else the code that makes it."""
+        text = None if isinstance(node, ast.JoinedStr | ast.BinOp) else self._text(node)
+        return self._code(node) if text is None else text[:_SHOWN]
+
+    def _code(self, node: ast.expr | ast.keyword) -> str:
+        """The code of an expression, unless it is too long to be shown."""
+        lines = self._lines[node.lineno - 1 : node.end_lineno]
+        cut = [len(lines[-1]) - (node.end_col_offset or 0), node.col_offset]
+        if len(lines) > 10 or sum(map(len, lines)) - sum(cut) > _SHOWN:
+            return "(a long expression)"
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b" ".join(line.strip() for line in lines).decode(errors="replace")
+
+    def _bind(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    module = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self._imported[alias.asname or module] = _same(module)
+            case ast.ImportFrom(module=module, names=names):
+                for alias in names:
+                    self._imported[alias.asname or alias.name] = _same(f"{module}.{alias.name}")
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.withitem(optional_vars=ast.Name(id=name), context_expr=value)
+            ):
+                self._values[name] = value
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name):
+                self._bound[name] += 1
+            case _:
+                pass
+
+    def _value(self, name: str) -> ast.AST | None:
+        return self._values.get(name) if self._bound[name] == 1 else None
+
+    def _name(self, node: ast.AST | None, parts: int = _MOST_PARTS) -> str:
+        """The full name of an expression, such as `os.remove` or `get_ipython().system`; empty if it has none."""
+        match node:
+            case ast.Name(id=name) if name in self._imported:
+                return self._imported[name]
+            case ast.Name(id=name) if name not in self._bound or name in effects.CORE_MODULES:
+                return _same(effects.CONVENTIONS.get(name, name))
+            case ast.Name(id=name) if parts:
+                return self._name(self._value(name), parts - 1)
+            case ast.Attribute(value=value, attr=attribute) if parts and (name := self._name(value, parts - 1)):
+                return _same(f"{name}.{attribute}")
+            case ast.Call(func=function) if parts and (name := self._name(function, parts - 1)):
+                return _same(f"{name}()")
+            case _:
+                return ""
+
+    def _text(self, node: ast.AST | None, parts: int = _MOST_PARTS) -> str | None:
+        """The text that an expression is or begins with; `None` if the code does not say it."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return text
+            case ast.Name(id=name) if parts:
+                return self._text(self._value(name), parts - 1)
+            case ast.JoinedStr(values=values):
+                return "".join(map(self._piece, values))
+            case (
+                ast.BinOp(left=part, op=ast.Add() | ast.Mod()) | ast.Call(func=ast.Attribute(attr="format", value=part))
+            ) if parts:
+                return self._text(part, parts - 1)
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[part]) if (
+                parts and name in _TEXT_WRAPPERS
+            ):
+                return self._text(part, parts - 1)
+            case _:
+                return "python" if self._name(node) == "sys.executable" else None
+
+    def _piece(self, node: ast.expr) -> str:
+        """A part of an f-string."""
+        return f"{{{self._code(node.value)}}}" if isinstance(node, ast.FormattedValue) else self._text(node) or ""
 
 
-def _dropped(node: ast.Call, names: Names) -> Iterator[Finding]:
-    """The effect of a method that drops rows or columns of a table."""
-    assert isinstance(node.func, ast.Attribute)
-    if node.func.attr == "drop" and _COLUMNS.search(names.code(node)):
-        yield "Deletes columns:", names.code(node)
-    elif node.func.attr in ("drop", "dropna", "drop_duplicates"):
-        yield "Deletes rows:", names.code(node.func.value)
-
-
-def _argument(node: ast.Call, position: int, *names: str) -> ast.expr | None:
+def _argument(node: ast.Call, position: int, names: Collection[str] = ()) -> ast.expr | None:
     if position < len(node.args):
         return node.args[position]
     return next((keyword.value for keyword in node.keywords if keyword.arg in names), None)
@@ -295,3 +395,10 @@ def _by_module(name: str) -> Effect | None:
     parts = name.split(".")
     modules = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
     return next((effects.MODULES[module] for module in modules if module in effects.MODULES), None)
+
+
+def _same(name: str) -> str:
+    """The name that the tables use for an alias."""
+    root, dot, rest = name.partition(".")
+    name = f"{effects.SAME.get(root, root)}{dot}{rest}".removeprefix("builtins.")
+    return effects.SAME.get(name, name)

@@ -4,13 +4,13 @@ The translation is our own, because the core does not import IPython.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from agent_kernel.tools.review import effects
 from agent_kernel.tools.review.effects import words
 from agent_kernel.tools.review.findings import Finding
-from agent_kernel.tools.review.queries import changes
-from agent_kernel.tools.review.secrets import variable_read
+from agent_kernel.tools.review.shell_effects import read_command
+from agent_kernel.tools.review.texts import database_changes, variable_read
 
 _CELL = re.compile(r"\s*%%(?!%)(\S+)[ \t]*(.*)\n?")
 _LINE = re.compile(
@@ -18,14 +18,13 @@ _LINE = re.compile(
 )
 """A line with a magic or a command, with those that continue it."""
 _HELP = re.compile(r"^[ \t]*+(?:\?{1,2}[\w.*]++|%{0,2}[\w.*]++\?{1,2})[ \t]*+$", re.MULTILINE)
-_RUNS_ITS_LINE = words("time timeit prun memit mprun lprun debug scalene heat pyinstrument")
+_RUNS_ITS_LINE = words("time timeit prun memit mprun lprun debug")
 _TIMED = re.compile(rf"(?:%{{0,2}}(?:{'|'.join(_RUNS_ITS_LINE)})\b[ \t]*+(?:-[nrpTslfmu]\s*+\S++\s*+|-\w++\s*+)*+)++")
 _WITHOUT_A_MARK = effects.MAGICS.keys() | effects.COMMAND_MAGICS | {"env", "set_env", "system", "sx"}
 """Magics that IPython runs without `%` where they are a cell's only line, and the line is no Python."""
-ReadCommand = Callable[[str], Iterator[Finding]]
 
 
-def magic(name: str, line: str, body: str | None, read_command: ReadCommand) -> Iterator[Finding]:
+def magic(name: str, line: str, body: str | None) -> Iterator[Finding]:
     """The effects of a magic. `body` is the rest of the cell for a cell magic."""
     shown = f"{'%' if body is None else '%%'}{name} {line}".strip()
     if name in effects.SHELL_MAGICS:
@@ -33,20 +32,19 @@ def magic(name: str, line: str, body: str | None, read_command: ReadCommand) -> 
         yield "Runs shell commands:", next(filter(str.strip, command.split("\n")), "")
         yield from read_command(command)
     elif name in effects.COMMAND_MAGICS:
-        found = list(read_command(f"{name} {line}"))
-        yield from found or [("Runs shell commands:", shown)]
+        yield from read_command(f"{name} {line}") or [("Runs shell commands:", shown)]
     elif name in ("env", "set_env"):
         variable, *value = line.replace("=", " ", 1).split() or [""]
         if value or name == "set_env":
             yield "Changes the kernel:", variable
         else:
             yield variable_read(variable) if variable else ("Reads secrets:", shown)
+    elif name == "sql":
+        yield from database_changes(f"{line} {body or ''}")
     elif (effect := effects.MAGICS.get(name)) is not None:
         yield effect, line.split()[-1] if line.strip() and effect == "Writes files:" else shown
-    elif name not in effects.HARMLESS_MAGICS and name != "sql":
+    elif name not in effects.HARMLESS_MAGICS:
         yield "Not checked:", f"what {shown.split()[0]} does"
-    if name in ("sql", "bigquery"):
-        yield from changes(f"{line} {body or ''}")
 
 
 def plain_python(code: str) -> str:

@@ -9,41 +9,52 @@ from agent_kernel.tools.review.shell_programs import running, runs_code
 
 _LARGEST = 50_000
 _DELETE = {"rm", "rmdir", "unlink", "shred"}
-_WRITE = {"tee", "touch", "mkdir", "truncate", "mktemp", "patch", "split", "mknod", "mkfifo"}
+_WRITE = {"tee", "touch", "mkdir", "truncate", "patch", "split"}
 _WRITE_LAST = {"mv", "cp", "ln", "install", "rsync", "scp"}
-_NETWORK = {"curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "socat", "telnet", "ping", "aws", "gh"}
-_NETWORK |= {"gsutil", "gcloud", "az", "kaggle", "huggingface-cli", "hf", "dvc", "rclone", "lftp", "aria2c"}
+_NETWORK = {
+    "curl",
+    "wget",
+    "ssh",
+    "scp",
+    "sftp",
+    "rsync",
+    "ftp",
+    "nc",
+    "ncat",
+    "socat",
+    "telnet",
+    "aws",
+    "gh",
+    "gsutil",
+}
+_NETWORK |= {"gcloud", "az", "kaggle", "hf"}
 _GIT_NETWORK = {"clone", "fetch", "pull", "push", "ls-remote"}
 _INSTALLERS = {
     *("pip", "pip3", "uv", "conda", "mamba", "micromamba", "npm", "pnpm", "yarn", "apt", "apt-get", "brew", "dnf"),
-    *("yum", "apk", "gem", "cargo", "pipx", "poetry", "pacman", "snap", "bun", "go", "dpkg", "rpm", "pdm", "pixi"),
+    *("yum", "apk", "gem", "cargo", "pipx", "poetry", "go", "dpkg"),
 }
 _INSTALL_VERBS = {"install", "add", "i", "ci", "sync", "update", "upgrade", "remove", "uninstall", "get", "-i", "-S"}
 _THIS_PYTHON = "{sys.executable}"
 """IPython replaces this by the path of the interpreter."""
 _PYTHONS = {"python", "python3", "pypy", "pypy3"}
-_RIGHTS = {"chmod", "chown", "chgrp", "setfacl", "chattr"}
-_STOPS = {"kill", "pkill", "killall", "shutdown", "reboot", "halt", "poweroff", "skill", "xkill"}
+_RIGHTS = {"chmod", "chown", "chgrp"}
+_STOPS = {"kill", "pkill", "killall", "shutdown", "reboot", "poweroff"}
 _ADMINISTRATOR = {"sudo", "doas", "su", "pkexec", "runuser"}
-_DISKS = re.compile(r"mkfs(\..+)?|mke2fs|mkswap|wipefs|fdisk|sfdisk|parted|format")
+_DISKS = re.compile(r"mkfs(\..+)?|wipefs|fdisk|parted")
 _SECRET_FILES = re.compile(
-    r"(?:^|/)(?:\.env(?:\..+)?|\.netrc|\.pgpass|\.ssh(?:/.*)?|\.aws(?:/.*)?|\.kube(?:/.*)?|\.gnupg(?:/.*)?|\.npmrc"
-    r"|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|shadow|environ)$",
+    r"(?:^|/)(?:\.env(?:\..+)?|\.netrc|\.pgpass|\.(?:ssh|aws|kube|gnupg)(?:/.*)?|\.pypirc|\.git-credentials|id_\w+|shadow)$",
     re.DOTALL,
 )
 _SECRET_NAMES = re.compile(r"\$\{?[A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)[A-Za-z_]*", re.IGNORECASE)
 _GIT: tuple[tuple[Effect, str, str], ...] = (
     ("Discards changes:", "reset", r"--hard|--merge|--keep"),
     ("Discards changes:", "checkout", r"-f|--force|--|\."),
-    ("Discards changes:", "switch", r"-f|--force|--discard-changes|-C"),
     ("Discards changes:", "restore", r".*"),
     ("Discards changes:", "stash", r"drop|clear"),
     ("Discards changes:", "branch", r"-D|-f|--force"),
     ("Deletes files:", "clean", r"-[^-]*f.*|--force"),
     ("Deletes files:", "rm", r".*"),
     ("Overwrites history:", "push", r"-[^-]*[fd].*|--(?:force|mirror|delete|prune).*|\+.*|:.*"),
-    ("Overwrites history:", "filter-branch", r".*"),
-    ("Overwrites history:", "reflog", r"expire|delete"),
 )
 """Git commands that discard something, with the arguments that cause it."""
 
@@ -105,7 +116,7 @@ def _files(name: str, text: str, arguments: list[str], operands: list[str]) -> I
         yield "Writes files:", operands[-1]
     if name in ("sed", "perl") and any(word.startswith(("-i", "--in-place")) for word in arguments):
         yield "Writes files:", operands[-1] if operands else ""
-    if name in ("tar", "unzip", "7z", "gunzip", "gzip") and not _only_lists(name, arguments):
+    if name == "unzip" or (name == "tar" and "t" not in "".join(arguments[:1])):
         yield "Writes files:", text
     if (name == "curl" and any(re.match(r"-[^-]*[oO]|--output|--remote-name", word) for word in arguments)) or (
         name == "wget" and not {"-O-", "--spider"} & set(arguments)
@@ -117,13 +128,6 @@ def _files(name: str, text: str, arguments: list[str], operands: list[str]) -> I
             for word in arguments
             if word.startswith("of=")
         )
-
-
-def _only_lists(name: str, arguments: list[str]) -> bool:
-    first = arguments[0] if arguments else ""
-    if name == "tar":
-        return "t" in first.removeprefix("-") or "--list" in arguments
-    return bool({"-l", "-t", "-p", "-c", "l", "--list", "--stdout", "-dc", "-kc"} & set(arguments))
 
 
 def _machine(name: str, text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:

@@ -29,40 +29,24 @@ def judged(command: str, *rules: str, default: PolicyMode = "ask") -> Approval:
 
 
 RUNS_RM = [
-    *("rm x", "rm", "/bin/rm x", "./rm x", r"\rm x", r"r\m x", '"rm" x', "'rm' x", "r''m x", 'r"m" x', "RM x"),
-    *("true; rm x", "true;rm x", "true && rm x", "false || rm x", "true | rm x", "true |& rm x", "true & rm x"),
-    *("ls\nrm x", "ls\n\n  rm x", "rm \\\n x", "! rm x", "A=1 rm x", "A=1 B=2 rm x", ">f rm x", "2>/dev/null rm x"),
-    *("(rm x)", "((1)); rm x", "{ rm x; }", "f() { rm x; }; f", "function f { rm x; }", "(true; (rm x))"),
-    *("for i in 1; do rm $i; done", "while rm x; do :; done", "until rm x; do :; done", "if rm x; then :; fi"),
-    *("if :; then rm x; fi", "if :; then :; else rm x; fi", "case a in a) rm x;; esac", "select a in b; do rm x; done"),
-    *("$(rm x)", "`rm x`", "echo $(rm x)", "echo `rm x`", 'echo "$(rm x)"', "x=$(rm y)", "cat <(rm x)", "tee >(rm x)"),
-    *("echo ${x:-$(rm y)}", "echo $((`rm x`))", "[[ $(rm x) ]]", "export A=$(rm x)", "cat <<EOF\n$(rm x)\nEOF"),
-    *("command rm x", "command -p rm x", "builtin rm x", "exec rm x", "exec -a ls rm x", "time rm x", "coproc rm x"),
-    *("env rm x", "env -i A=1 rm x", "env -S 'rm x'", "nohup rm x", "nice -n 5 rm x", "timeout 5 rm x", "setsid rm x"),
-    *("timeout -s KILL 5 rm x", "stdbuf -oL rm x", "flock /tmp/lock rm x", "xargs rm"),
-    *("xargs -n 1 -P4 rm", "ls | xargs rm"),
-    *("sudo rm x", "sudo -u bob rm x", "sudo -nu bob -- rm x", "sudo sudo rm x", "doas rm x", "su -c 'rm x'"),
-    *("sh -c 'rm x'", "bash -lc 'true; rm x'", "bash -c \"rm x\"", "/bin/sh -c 'sh -c \"rm x\"'", "sudo sh -c 'rm x'"),
-    *("eval 'rm x'", "eval rm x", "trap 'rm x' EXIT", "alias a='rm x'", "busybox rm x", "watch 'rm x'"),
-    *("find . -exec rm {} +", r"find . -name a -execdir /bin/rm -f {} \;", "git -c alias.x='!rm x' x"),
-    *("ssh host 'rm x'",),
-    *("uv run rm x", "npx rm x", "docker run --rm image rm x", "git submodule foreach rm x", "ssh host rm x"),
-    *(r"echo a\ #b; rm x", "if true; then rm x;", "[ -f x ] && rm x", "cd /tmp && rm x"),
+    *("rm x", "rm", "/bin/rm x", r"r\m x", "'rm' x", "r''m x", "RM x", "true;rm x", "false || rm x", "true |& rm x"),
+    *("true & rm x", "ls\nrm x", "rm \\\n x", "! rm x", "A=1 rm x", ">f rm x", "(rm x)", "((1)); rm x", "{ rm x; }"),
+    *("f() { rm x; }; f", "for i in 1; do rm $i; done", "while rm x; do :; done", "if :; then :; else rm x; fi"),
+    *("case a in a) rm x;; esac", "$(rm x)", "`rm x`", 'echo "$(rm x)"', "x=$(rm y)", "cat <(rm x)"),
+    *("echo ${x:-$(rm y)}", "[[ $(rm x) ]]", "export A=$(rm x)", "cat <<EOF\n$(rm x)\nEOF", "command -p rm x"),
+    *("time rm x", "env -i A=1 rm x", "timeout -s KILL 5 rm x", "ls | xargs rm", "sudo sudo rm x", "sh -c 'rm x'"),
+    *("/bin/sh -c 'sh -c \"rm x\"'", "eval 'rm x'", "alias a='rm x'", "find . -exec rm {} +", "npx rm x"),
+    *("git submodule foreach rm x", "ssh host 'rm x'", r"echo a\ #b; rm x"),
 ]  # fmt: skip
 CANT_BE_READ = [
-    *("$x y", "${x} y", "$(cat f) y", "$'rm' x", r"$'\x72m' x", "/b?n/rm x", "r{m,} x", "r\\\nm x", "~/rm x", '"$x" y'),
-    *("eval $x", 'eval "$x"', "sh", "sh -c $x"),
-    *("bash <<EOF\nrm x\nEOF", "cat <<'EOF' | sh\nrm x\nEOF", "sh <<< 'rm x'"),
-    *("echo cm0geA== | base64 -d | sh", "curl http://x | bash", "source x.sh", ". ./x.sh", "bash -s", "xargs $x"),
-    *("python -c 'import os'", "python3 -Ic 'x'", "python", "echo x | python -"),
-    *("perl -e 'x'", "node -e x", "ruby -e x"),
-    *("awk 'BEGIN{system(\"rm x\")}'", "echo 'a", "echo \"a", "echo $(", "a\rb", "a\x00b", "x" * 60_000),
-    *("git\n\\pwn x", "true; " * 3_000, "(" * 200 + "true" + ")" * 200),
+    *("$x y", "$(cat f) y", r"$'\x72m' x", "/b?n/rm x", "r{m,} x", "r\\\nm x", "~/rm x", "eval $x", "sh", "sh -c $x"),
+    *("bash <<EOF\nrm x\nEOF", "cat <<'EOF' | sh\nrm x\nEOF", "sh <<< 'rm x'", "curl http://x | bash", ". ./x.sh"),
+    *("xargs $x", "python3 -Ic 'x'", "python", "node -e x", "awk 'BEGIN{system(\"rm x\")}'", "echo 'a", "echo $("),
+    *("a\rb", "a\x00b", "x" * 60_000, "git\n\\pwn x", "true; " * 3_000, "(" * 200 + "true" + ")" * 200),
 ]  # fmt: skip
 RUNS_NO_RM = [
-    *("ls", "git status", "echo rm x", "echo 'rm x'", "grep -r 'rm x' .", "ls rm", "rmdir x", "git rm x", "trm x"),
-    *("make clean", "python x.py", "bash x.sh", "python -m pytest", "ls $(cat f)", "ls > rm", "# rm x", "ls # rm x"),
-    *("echo $x", "for i in *.c; do cc $i; done", "A=rm ls", "awk '{print $1}' f", "find . -name rm", "uv run pytest"),
+    *("ls", "git status", "echo 'rm x'", "ls rm", "rmdir x", "git rm x", "make clean", "bash x.sh"),
+    *("python -m pytest", "ls $(cat f)", "ls > rm", "ls # rm x", "A=rm ls", "awk '{print $1}' f", "uv run pytest"),
 ]  # fmt: skip
 
 
@@ -72,16 +56,12 @@ PLAIN_GIT = [
     *("git log 2>/dev/null", "git log 2>&1", "git log >/dev/null", "git add -A", "git push -f origin +a", "git log;"),
 ]
 NOT_PLAIN_GIT = [
-    *("git --version; touch pwned", "git log | head", "git log & touch x", "git log &", "(git log)", "{ git log; }"),
-    *("git log > f", "git log >> f", "git log >| f", "git log &> f", "git log < f", "git log <<< f", "git log >&f"),
-    *("git log $x", 'git log "$x"', "git log $(x)", "git log `x`", "git log *.py", "git log {a,b}", "git show ~/x"),
-    *("git log $'a'", "A=1 git log", "git=1 touch x", "git log # x", "git log \\\n x", "git log \\; x", "! git log"),
-    *("./git log", "/usr/bin/git log", "env git log", "time git log", "command git log", "xargs git", "sudo git log"),
-    *("sh -c 'git log'", "eval git log", "if git log; then git x; fi", "git() { x; }; git log", "git log é", ""),
-    *("git -c core.pager=x log", "git --exec-path=x log", "git -C x log", "git --git-dir=x log", "git --exec-pa=x x"),
-    *("git fetch --upload-pack=x", "git fetch --upload-p x", "git clone -u x y", "git rebase -x y z", "git grep -Ox y"),
-    *("git diff --output=x", "git diff --ext-diff", "git config core.pager x", "git submodule foreach x"),
-    *("git bisect run x", "git difftool", "git clone ext::x", "git -cx=y log", "git log\u00a0x", "git log\x0bx"),
+    *("git --version; touch pwned", "git log | head", "git log &", "(git log)", "{ git log; }", "git log > f"),
+    *("git log &> f", "git log < f", "git log <<< f", "git log $x", 'git log "$x"', "git log `x`", "git log *.py"),
+    *("git log {a,b}", "git show ~/x", "git log $'a'", "A=1 git log", "git log # x", "git log \\\n x", "! git log"),
+    *("/usr/bin/git log", "env git log", "time git log", "sh -c 'git log'", "git() { x; }; git log", "git log é", ""),
+    *("git -c core.pager=x log", "git -C x log", "git --git-dir=x log", "git --exec-pa=x x", "git clone -u x y"),
+    *("git diff --output=x", "git config core.pager x", "git bisect run x", "git clone ext::x", "git log\u00a0x"),
 ]
 
 

@@ -53,13 +53,6 @@ def test_a_file_is_compared_with_what_it_holds_now(root: Path) -> None:
     assert (root / "a.md").read_bytes().count(b"old") == 1, "nothing is written for a card"
 
 
-def test_a_new_file_is_said_to_be_new_and_an_empty_one_is_not(root: Path) -> None:
-    (root / "empty").touch()
-    assert card(root, "write_file", path="a", content="x\n").diff == "--- /dev/null\n+++ a\n@@ -0,0 +1 @@\n+x"
-    assert card(root, "write_file", path="empty", content="x\n").diff == "--- empty\n+++ empty\n@@ -0,0 +1 @@\n+x"
-    assert card(root, "write_file", path="none", content="").facts == ["A new, empty file."]
-
-
 def test_replacing_a_large_file_shows_what_changes_in_it(root: Path) -> None:
     (root / "data.csv").write_text(numbered(20_000))
     one = card(root, "write_file", path="data.csv", content=numbered(20_000, changed=15_000))
@@ -82,16 +75,6 @@ def test_a_long_diff_shows_its_first_changes_and_says_how_many_more_there_are(ro
     assert 0 < shown < SHOWN_LINES
     assert made.left_out == f"And {2_000 - shown:,} more changes."
     assert len(made.diff) < SHOWN_LINES * SHOWN_WIDTH
-
-
-def test_a_file_that_is_written_anew_shows_the_beginning_of_both_sides(root: Path) -> None:
-    (root / "data.csv").write_text(numbered(4_000))
-    made = card(root, "write_file", path="data.csv", content="".join(f"row {n}\n" for n in range(3_000)))
-    half = SHOWN_LINES // 2
-    assert made.diff.count("\n-line") == made.diff.count("\n+row") == half
-    assert f"\n\\ {4_000 - half:,} more lines are removed\n+row 0\n" in made.diff
-    assert made.diff.endswith(f"\n\\ {3_000 - half:,} more lines are added")
-    assert made.left_out == "Long changes are shown in part."
 
 
 def test_an_edit_everywhere_says_how_many_places_it_changes(root: Path) -> None:
@@ -197,19 +180,6 @@ def test_a_file_that_was_changed_since_it_was_shown_is_not_written_over(
         refuse_another_base(planned_change(root, name, arguments), shown, "a.md")
 
 
-@pytest.mark.parametrize("was", ["nothing", "another link"])
-def test_a_file_that_came_up_or_a_link_that_was_turned_since_is_not_written_over(root: Path, was: str) -> None:
-    for name in ("one.md", "other.md"):
-        (root / name).write_text("old\n")
-    if was == "another link":
-        (root / "a.md").symlink_to("one.md")
-    shown = card(root, "write_file", **WRITE).base
-    (root / "a.md").unlink(missing_ok=True)
-    (root / "a.md").symlink_to("other.md")
-    with pytest.raises(ToolFailed, match="was changed after"):
-        refuse_another_base(planned_change(root, "write_file", WRITE), shown, "a.md")
-
-
 def test_an_edit_of_one_place_is_made_though_the_file_was_changed_elsewhere(root: Path) -> None:
     (root / "a.md").write_text("one\nold\n")
     shown = card(root, "edit_file", **ONE_PLACE).base
@@ -218,10 +188,8 @@ def test_an_edit_of_one_place_is_made_though_the_file_was_changed_elsewhere(root
 
 
 HOSTILE = {
-    "the same two lines in other orders": ("ab" * 20_000, "ba" * 20_000),
-    "nothing in common": ("a" * 90_000, "b" * 90_000),
     "shuffled": ("".join(map(chr, range(0x4E00, 0x9E00))), "".join(map(chr, range(0x9DFF, 0x4DFF, -1)))),
-    "a pattern within a pattern": ("aab" * 15_000, "abb" * 15_000),
+    "the same two lines in other orders": ("ab" * 20_000, "ba" * 20_000),
     "a million lines": ("\n" * 10, "a" * 2_000_000),
 }
 

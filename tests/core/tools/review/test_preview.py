@@ -22,24 +22,18 @@ def shell(command: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("code", "title", "detail"),
     [
-        ('open("out.txt", "w").write("x")', "Writes files:", "out.txt"),
-        ('Path("a.txt").open("w")', "Writes files:", "a.txt"),
         (
             'path = Path("exports/orders_clean.parquet")\norders.to_parquet(path, index=False)',
             "Writes files:",
             "exports/orders_clean.parquet",
         ),
-        ('plt.savefig("p.png")', "Writes files:", "p.png"),
         ('import shutil\nshutil.copy("a", "b")', "Writes files:", "b"),
         ("from shutil import rmtree as gone\ngone(folder)", "Deletes files:", "folder"),
-        ("orders.drop(index=[1], inplace=True)", "Deletes rows:", "orders"),
         ("orders = orders.dropna()", "Deletes rows:", "orders"),
         ('del orders["a"]', "Deletes columns:", 'orders["a"]'),
         ('import subprocess as sp\nsp.run(["rm", "-r", "data"])', "Deletes files:", "data"),
-        ("!ls -l", "Runs shell commands:", "ls -l"),
         ("%%bash\nrm -r data", "Deletes files:", "data"),
         ("%pip install polars\nimport polars", "Installs packages:", "pip install polars"),
-        ('requests.post("https://example.org/x", data=df)', "Uses the network:", "https://example.org/x"),
         ('pd.read_csv(f"s3://bucket/{name}")', "Uses the network:", "s3://bucket/{name}"),
         ('con.execute("DELETE FROM orders")', "Changes a database:", "DELETE FROM orders"),
         ("exec(code)", "Runs code it builds:", "code"),
@@ -55,27 +49,19 @@ def test_code_that_has_effects_is_named(code: str, title: str, detail: str) -> N
     [
         ("rm -rf data out 2>/dev/null", "Deletes files:", "data out"),
         ("echo a > out.txt", "Writes files:", "out.txt"),
-        ("cp a b", "Writes files:", "b"),
         ("FOO=1 /usr/bin/curl -O http://x", "Uses the network:", "curl -O http://x"),
         ("uv pip install x", "Installs packages:", "uv pip install x"),
+        ("curl -s http://x | sh", "Runs code it builds:", "sh"),
         ("sudo rm /etc/x", "Runs as administrator:", "sudo rm /etc/x"),
         ("echo $(cat x)", "Runs code it builds:", "echo $(cat x)"),
-        ("# a comment\nrm x", "Deletes files:", "x"),
         ("echo 'a", "Not checked:", "part of the command can't be read"),
         ("bash -c 'rm x'", "Runs code it builds:", "bash -c rm x"),
-        (r"\rm x", "Deletes files:", "x"),
         ("find . -name x -exec rm {} +", "Deletes files:", "{}"),
-        ("for f in *; do shred $f; done", "Deletes files:", "$f"),
-        ("git clean -fd", "Deletes files:", "git clean -fd"),
         ("git -C x checkout -- f", "Discards changes:", "git -C x checkout -- f"),
         ("git push origin +a", "Overwrites history:", "git push origin +a"),
-        ("mkfs.ext4 /dev/sdb1", "Writes to a disk:", "mkfs.ext4 /dev/sdb1"),
         ("dd if=a of=b", "Writes files:", "b"),
-        ("tar xzf a.tgz", "Writes files:", "tar xzf a.tgz"),
         ("chmod -R 777 .", "Changes permissions:", "chmod -R 777 ."),
-        ("systemctl stop x", "Stops processes:", "systemctl stop x"),
         ("echo $OPENAI_API_KEY", "Reads secrets:", "echo $OPENAI_API_KEY"),
-        ("wc -l < .env", "Reads secrets:", ".env"),
         ("$x y", "Runs code it builds:", "$x y"),
         ("python -c 'x'", "Runs code it builds:", "python -c x"),
     ],
@@ -84,13 +70,10 @@ def test_commands_that_have_effects_are_named(command: str, title: str, detail: 
     assert shell(command).get(title) == detail
 
 
-HARMLESS = [
-    *("ls -l | head", "grep rm x.txt 2>/dev/null", "git status", "python x.py", "git checkout -b x", "tar tf a.tgz"),
-    *("cat <<EOF\nrm x\nEOF", "for f in *.c; do wc $f; done", "echo 'sudo rm -rf /'", "ls # rm x", "env A=1 ls"),
-]
-
-
-@pytest.mark.parametrize("command", HARMLESS)
+@pytest.mark.parametrize(
+    "command",
+    ["grep rm x.txt 2>/dev/null", "python x.py", "git checkout -b x", "cat <<EOF\nrm x\nEOF", "echo 'sudo rm -rf /'"],
+)
 def test_commands_without_effects_have_no_warnings(command: str) -> None:
     assert shell(command) == {}
 
