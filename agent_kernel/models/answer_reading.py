@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
-from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, Retraction, TextDelta
+from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, TextDelta
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.models.sse import EventReader
 
@@ -151,13 +151,6 @@ class Deltas:
 
     def add(self, item: ModelItem) -> None:
         self._items.append(item)
-
-    def take_back(self) -> str:
-        """Take back all text so far. Returns it."""
-        text = self.content
-        self._texts["text"].clear()
-        self.add(Retraction())
-        return text
 
     def take(self) -> Iterator[ModelItem]:
         """The items since the last call. Texts of one kind are joined, because an item costs more later than here."""

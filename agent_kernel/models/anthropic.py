@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too.
+"""Anthropic's Messages API: requests. Ollama, vLLM, LM Studio speak it too.
 
 The API refuses a call without its result in the very next message, a result that is not first there, an answer at the
 end, an empty text block, and ids with characters other than letters, digits, `_` and `-`. What is built here has none
@@ -8,17 +8,15 @@ of these, whatever was stopped, cut off or written by another model.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from agent_kernel.models.anthropic_answer import MessagesReader
-from agent_kernel.models.api import Amendment, Api
+from agent_kernel.models.api import Api
 from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage, text_of
 from agent_kernel.models.images import absent_line
-from agent_kernel.models.provider_items import CallItem, OpaqueItem, RefusedItems, TextItem, readable_items
-from agent_kernel.models.service_faults import Fault
-from agent_kernel.protocol.vocabulary import Effort
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
 from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES
 
 Block = dict[str, Any]
@@ -31,30 +29,17 @@ NO_RESULT = "The result of this call is not known."
 _CACHED = {"type": "ephemeral"}
 _BRACKETS = re.compile(r"[\[\]{}]")
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
-_THOUGHT = frozenset({"thinking", "redacted_thinking"})
 _FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
 
-Thinking = Literal["adaptive", "budget", "none"]
-"""How a model is asked to think: adaptively, with a budget of tokens, or not at all."""
-
-_BUDGETS: dict[Effort, int] = {"low": 2_048, "medium": 8_192, "high": 16_384}
-_KINDS: tuple[tuple[re.Pattern[str], Thinking, int], ...] = (
-    (re.compile(r"claude-(?:[123]\b|v\d|instant)"), "none", 4_096),
-    (re.compile(r"claude-(?:opus|sonnet|haiku)-4(?:$|[@:]|-20|[-.][015](?!\d))"), "budget", 32_000),
-    (re.compile(r"claude-"), "adaptive", 64_000),
+_KINDS: tuple[tuple[re.Pattern[str], bool, int], ...] = (
+    (re.compile(r"claude-(?:[123]\b|v\d|instant)"), False, 4_096),
+    (re.compile(r"claude-(?:opus|sonnet|haiku)-4(?:$|[@:]|-20|[-.][015](?!\d))"), False, 32_000),
+    (re.compile(r"claude-"), True, 64_000),
 )
-"""The kind of thinking that Anthropic's models take, and the longest answer in tokens, which a request has to name.
-Models before 4.6 know neither adaptive thinking nor effort (platform.claude.com/docs/en/build-with-claude/thinking,
-read in November 2026)."""
-_OTHERS: tuple[Thinking, int] = ("none", 8_192)
-
-_NO_EFFORT = "{} has no setting for effort, so it was asked without."
-_NO_THOUGHTS = (
-    "{} no longer takes back what it thought earlier in this conversation, because something before it has changed. "
-    "It was asked without."
-)
-
-_BAD_THOUGHT = re.compile(r"signature|thinking`? blocks?\b.*(?:modified|match|remain)", re.DOTALL)
+"""Whether Anthropic's models think adaptively and take an effort, and the longest answer in tokens, which a request has
+to name (platform.claude.com/docs/en/build-with-claude/thinking, read in November 2026). Models before 4.6 do neither
+without a budget of tokens; they are asked without thinking."""
+_OTHERS = (False, 8_192)
 _TOO_MANY = re.compile(r"max_tokens: \d+ > (?P<most>\d+)|(?P<input>\d+) \+ \d+ > (?P<context>\d+)")
 _FEWEST_TOKENS = 512
 
@@ -65,22 +50,20 @@ class MessagesApi(Api):
 
     def __init__(self, wire_name: str, where: str) -> None:
         super().__init__(wire_name, where)
-        kinds = ((thinking, tokens) for pattern, thinking, tokens in _KINDS if pattern.search(wire_name))
-        self._thinking, self._most_tokens = next(kinds, _OTHERS)
-        self._refused_thinking: set[Thinking] = set()
-        self._takes_effort = True
-        self._refused_thoughts = RefusedItems()
+        kinds = ((thinks, tokens) for pattern, thinks, tokens in _KINDS if pattern.search(wire_name))
+        self._thinks, self._most_tokens = next(kinds, _OTHERS)
 
-    def body(self, request: ModelRequest) -> dict[str, Any]:
+    def whole_body(self, request: ModelRequest) -> dict[str, Any]:
         """The request body. Parts that change between requests are last, so that the service can cache the
         beginning."""
-        system, messages = build_messages(request, self.origin, self._refused_thoughts)
+        system, messages = build_messages(request, self.origin)
         mark_for_cache(messages)
         return {
             "model": self.wire_name,
             "max_tokens": self._most_tokens,
             "stream": True,
-            **self._thinking_fields(request.effort),
+            **({"thinking": {"type": "adaptive", "display": "summarized"}} if self._thinks else {}),
+            **({"output_config": {"effort": request.effort}} if request.effort is not None else {}),
             **tools(request.tools, messages),
             **({"system": system} if system else {}),
             "messages": messages,
@@ -89,70 +72,21 @@ class MessagesApi(Api):
     def reader(self) -> MessagesReader:
         return MessagesReader(self.origin)
 
-    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        """The request without the refused part: thinking that no longer fits the conversation, or a setting that the
-        model does not have."""
-        if fault.status not in (400, 422):
-            return None
-        said = fault.detail.lower()
-        if _BAD_THOUGHT.search(said):
-            return self._without_thoughts(request)
-        if "max_tokens" in said:
-            return self._shorter(request, said)
-        if "thinking" in said:
-            return self._thinking_otherwise(request, said)
-        if request.effort is not None and self._takes_effort and ("effort" in said or "output_config" in said):
-            self._takes_effort = False
-            return Amendment(request, _NO_EFFORT.format(self.wire_name))
-        return None
-
-    def _thinking_fields(self, effort: Effort | None) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        if self._thinking == "adaptive":
-            fields["thinking"] = {"type": "adaptive", "display": "summarized"}
-        elif self._thinking == "budget" and effort is not None:
-            fields["thinking"] = {"type": "enabled", "budget_tokens": _BUDGETS[effort]}
-        if self._thinking != "budget" and effort is not None and self._takes_effort:
-            fields["output_config"] = {"effort": effort}
-        return fields
-
-    def _without_thoughts(self, request: ModelRequest) -> Amendment | None:
-        """Drop all thinking blocks, because dropping one invalidates those after it."""
-        thoughts = thinking_blocks(request.messages, self.origin)
-        sent = [block for block in thoughts if block not in self._refused_thoughts]
-        if not sent:
-            return None
-        self._refused_thoughts.add(sent)
-        return Amendment(request, _NO_THOUGHTS.format(self.wire_name))
-
-    def _shorter(self, request: ModelRequest, said: str) -> Amendment | None:
-        """Ask for the longest answer that the service names, or else for a quarter of the last length."""
+    def shorten_answers(self, said: str) -> bool:
+        """Ask for the longest answer that a refusal names, or else for a quarter of the last length. Returns whether
+        the refusal is about that."""
         now = self._most_tokens
         most = now // 4
         if found := _TOO_MANY.search(said):
             most = int(found["most"] or int(found["context"]) - int(found["input"]))
-        if not _FEWEST_TOKENS <= most < now:
-            return None
+        if "max_tokens" not in said or not _FEWEST_TOKENS <= most < now:
+            return False
         self._most_tokens = most
-        return Amendment(request)
-
-    def _thinking_otherwise(self, request: ModelRequest, said: str) -> Amendment | None:
-        now = self._thinking
-        if "expected `thinking`" in said:  # a step whose thinking was left out can't go on with a budget
-            return Amendment(replace(request, effort=None)) if now == "budget" and request.effort is not None else None
-        if "thinking" not in self._thinking_fields(request.effort):
-            return None
-        self._refused_thinking.add(now)
-        other: Thinking = "budget" if now == "adaptive" else "adaptive"
-        takes_other = "adaptive" in said and other not in self._refused_thinking
-        self._thinking = other if takes_other else "none"
-        ignored = request.effort is not None and not takes_other
-        return Amendment(request, _NO_EFFORT.format(self.wire_name) if ignored else "")
+        return True
 
 
-def build_messages(request: ModelRequest, origin: str, refused: RefusedItems) -> tuple[list[Block], list[Block]]:
-    """The system prompt and the messages, both with the marks up to which the service may cache them; without the
-    `refused` items."""
+def build_messages(request: ModelRequest, origin: str) -> tuple[list[Block], list[Block]]:
+    """The system prompt and the messages, both with the marks up to which the service may cache them."""
     system: list[Block] = []
     building = _Conversation()
     images = request.images
@@ -165,7 +99,7 @@ def build_messages(request: ModelRequest, origin: str, refused: RefusedItems) ->
             case "tool":
                 building.add_result(message["tool_call_id"], _result(message, images))
             case _:
-                building.add_answer(list(_answer(message, origin, refused)))
+                building.add_answer(list(_answer(message, origin)))
     _mark(system[-1:])
     return system, building.finish()
 
@@ -190,14 +124,6 @@ def mark_for_cache(messages: Sequence[Block]) -> None:
     ends = [message["content"][-1:] for message in messages if message["role"] == "user"]
     for end in ends[-2:]:
         _mark(end)
-
-
-def thinking_blocks(messages: Iterable[WireMessage], origin: str) -> Iterator[Block]:
-    """The thinking blocks that a request would contain."""
-    for message in messages:
-        for item in readable_items(message, "messages", origin) or ():
-            if isinstance(item, OpaqueItem) and item.item.get("type") in _THOUGHT:
-                yield item.item
 
 
 @dataclass(slots=True)
@@ -246,15 +172,14 @@ class _Conversation:
             self.messages.append({"role": role, "content": blocks})
 
 
-def _answer(message: WireMessage, origin: str, refused: RefusedItems) -> Iterator[Block]:
+def _answer(message: WireMessage, origin: str) -> Iterator[Block]:
     """An answer's blocks in their original order, if this origin made them; else text, then calls."""
     content, calls = text_of(message), message.get("tool_calls") or []
     at, called = 0, set()
     for item in readable_items(message, "messages", origin) or ():
         match item:
             case OpaqueItem():
-                if item.item not in refused:
-                    yield item.item
+                yield item.item
             case TextItem():
                 yield from _text(content[at : at + item.length])
                 at += item.length

@@ -1,27 +1,15 @@
 """The interface between an API of model services and the HTTP transport: path, bodies, answer readers."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent_kernel.models.answer_reading import AnswerReader
 from agent_kernel.models.base import ModelRequest
-from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 
 
-@dataclass(frozen=True, slots=True)
-class Amendment:
-    """The request to send in place of a refused one."""
-
-    request: ModelRequest
-    """May be the same request, if the API object builds another body from now on."""
-    notice: str = ""
-    """A sentence for the user about what is done differently; empty if they need not know."""
-
-
 class Api(ABC):
-    """One API of model services, for one model. It may remember what the service refused."""
+    """One API of model services, for one model, in the form that its service takes: `Fallbacks` learns that."""
 
     name: ClassVar[ApiName]
     path: ClassVar[str]
@@ -33,14 +21,40 @@ class Api(ABC):
         self.wire_name = wire_name
         self.origin = f"{where} {wire_name}"
         """Address and model, to which provider items are bound: see `ProviderItems`."""
+        self.left_out: set[str] = set()
+        """Fields of the body that the service does not take, as paths; `*` stands for each entry of a list."""
+
+    def body(self, request: ModelRequest) -> dict[str, Any]:
+        """The body of a request for a streamed answer, without what the service does not take."""
+        body = self.whole_body(request)
+        for path in self.left_out:
+            _leave_out(body, path.split("."))
+        return body
 
     @abstractmethod
-    def body(self, request: ModelRequest) -> dict[str, Any]:
-        """The body of a request for a streamed answer."""
+    def whole_body(self, request: ModelRequest) -> dict[str, Any]:
+        """The body with all fields."""
 
     @abstractmethod
     def reader(self) -> AnswerReader: ...
 
-    @abstractmethod
-    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        """As `Fallbacks.amended`, for what is refused in this API."""
+
+def has_field(value: Any, path: list[str]) -> bool:
+    """Whether a body has a field, in some entry of the lists on the way to it."""
+    name, *rest = path
+    if name == "*":
+        return any(has_field(one, rest) for one in value)
+    return isinstance(value, dict) and name in value and (not rest or has_field(value[name], rest))
+
+
+def _leave_out(value: Any, path: list[str]) -> None:
+    name, *rest = path
+    if name == "*":
+        for one in value:
+            _leave_out(one, rest)
+    elif not rest:
+        value.pop(name, None)
+    elif name in value:
+        _leave_out(value[name], rest)
+        if not value[name]:
+            del value[name]

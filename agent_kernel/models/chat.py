@@ -4,11 +4,11 @@ import re
 from typing import Any
 
 from agent_kernel.models.answer_reading import AnswerReader, as_text, cut_off
-from agent_kernel.models.api import Amendment, Api
+from agent_kernel.models.api import Api
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.chat_items import ReasoningFields
-from agent_kernel.models.chat_messages import build_messages, dialect_at
+from agent_kernel.models.chat_messages import build_messages, forms_at
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.models.provider_items import Item, ProviderItems
 from agent_kernel.models.service_faults import Fault, error_object_fault
@@ -30,44 +30,24 @@ class ChatApi(Api):
 
     def __init__(self, wire_name: str, where: str) -> None:
         super().__init__(wire_name, where)
-        self._takes_effort = True
-        self._dialect = dialect_at(where)
+        self.forms = forms_at(where)
+        """The forms of messages that the service asks for: see `build_messages`."""
 
-    def body(self, request: ModelRequest) -> dict[str, Any]:
+    def whole_body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.wire_name,
-            "messages": list(build_messages(request, self.origin, self._dialect)),
+            "messages": list(build_messages(request, self.origin, self.forms)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
         if request.tools:  # OpenAI and vLLM refuse an empty list
             body["tools"] = list(request.tools)
-        if request.effort is not None and self._takes_effort:
+        if request.effort is not None:
             body["reasoning_effort"] = request.effort
         return body
 
     def reader(self) -> "ChatReader":
         return ChatReader(self.origin)
-
-    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        """The request in the form that the service asks for, or without the reasoning effort."""
-        notice = self._dialect.learn(fault, request, self.origin)
-        if notice is not None:
-            return Amendment(request, notice.format(self.wire_name))
-        if request.effort is None or not self._takes_effort or not _refuses_effort(fault):
-            return None
-        self._takes_effort = False
-        return Amendment(request, f"{self.wire_name} does not take the effort {request.effort!r}; it was left out.")
-
-
-def _refuses_effort(fault: Fault) -> bool:
-    """Whether the fault is about the reasoning effort. OpenAI and most others name the field; Ollama says that the
-    model does not think. Where OpenAI takes effort with tools only in its Responses API, `Fallbacks` switches to that.
-    """
-    said = f"{fault.param} {fault.detail}"
-    if "/v1/responses" in said:
-        return False
-    return fault.status in (400, 422) and ("reasoning_effort" in said or "not support thinking" in said)
 
 
 class ChatReader(AnswerReader):
@@ -126,7 +106,6 @@ class ChatReader(AnswerReader):
     def _add_parts(self, content: Any) -> None:
         for part in content if isinstance(content, list) else [content]:
             if isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
-                self._reasoning.add_thinking(part)
                 self._deltas.add_text("reasoning", _plain(part))
             else:
                 self._text.add(_plain(part))

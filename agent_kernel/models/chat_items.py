@@ -5,7 +5,6 @@
 - `reasoning_details` (OpenRouter, MiniMax): a list, whose entries arrive in pieces that have the same `index`.
 - `thinking_blocks` (Claude behind LiteLLM): a list, whose entries arrive in pieces without an index; the last piece of
   an entry has its signature.
-- `content`, of which only the thinking is kept here (Magistral): a list with one entry, whose text arrives in pieces.
 """
 
 from collections.abc import Iterator
@@ -49,9 +48,6 @@ class ReasoningFields:
         """The last entry of each index and type (Gemini's text and signature have one index), and of each index, for
         pieces without a type."""
         self._blocks: list[_Detail] = []
-        self._thinking: dict[str, Any] = {}
-        """The fields of the content's thinking, but for its texts."""
-        self._thoughts: list[_Detail] = []
 
     def add(self, delta: dict[str, Any]) -> None:
         for name in ("reasoning_content", "reasoning"):
@@ -59,28 +55,10 @@ class ReasoningFields:
                 self._texts.setdefault(name, []).append(text)  # its size is counted where it is shown
                 if text:
                     break
-        details = delta.get("reasoning_details")
-        for place, piece in enumerate(details if isinstance(details, list) else ()):
-            if isinstance(piece, dict):
-                self._add_detail(piece, place)
-        blocks = delta.get("thinking_blocks")
-        for piece in blocks if isinstance(blocks, list) else ():
-            if isinstance(piece, dict):
-                self._add_block(piece)
-
-    def add_thinking(self, part: dict[str, Any]) -> None:
-        """A piece of the content that is thinking."""
-        pieces = part.get("thinking")
-        if not isinstance(pieces, list):
-            return
-        others = {name: value for name, value in part.items() if name != "thinking"}
-        self._size.take_size(len(str(others)))
-        self._thinking |= others
-        for piece in pieces:
-            if isinstance(piece, dict):
-                is_text = piece.get("type") == "text"
-                goes_on = bool(self._thoughts) and self._thoughts[-1].fields.get("type") == "text"
-                self._join(self._thoughts[-1] if is_text and goes_on else self._begin(self._thoughts), piece)
+        for place, piece in _objects(delta.get("reasoning_details")):
+            self._add_detail(piece, place)
+        for _, piece in _objects(delta.get("thinking_blocks")):
+            self._add_block(piece)
 
     def ids(self) -> set[str]:
         """The ids of the list's entries. Gemini's signatures have the ids of the calls that they sign."""
@@ -93,8 +71,6 @@ class ReasoningFields:
             found["reasoning_details"] = [detail.whole for detail in self._details]
         if blocks := [block.whole for block in self._blocks if block.is_signed]:
             found["thinking_blocks"] = blocks
-        if self._thoughts:
-            found["content"] = [self._thinking | {"thinking": [thought.whole for thought in self._thoughts]}]
         reasoning = found.pop("reasoning", "")
         if reasoning and not any(found.values()):
             found["reasoning"] = reasoning
@@ -129,3 +105,10 @@ class ReasoningFields:
             elif name not in detail.fields or (value not in (None, "", detail.fields[name])):
                 self._size.take_size(len(name) + len(str(value)))
                 detail.fields[name] = value
+
+
+def _objects(values: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Those of a list's values that are objects, with their places."""
+    for place, value in enumerate(values if isinstance(values, list) else ()):
+        if isinstance(value, dict):
+            yield place, value

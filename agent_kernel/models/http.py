@@ -12,19 +12,17 @@ from dataclasses import replace
 import orjson
 
 from agent_kernel.errors import ContextExceeded, ModelError
-from agent_kernel.models.api import Amendment
 from agent_kernel.models.base import (
     ModelFacts,
     ModelItem,
     ModelRequest,
     ModelTurn,
     Notice,
-    Retraction,
     TextDelta,
 )
 from agent_kernel.models.catalogue import ModelList
 from agent_kernel.models.client import body_of
-from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
+from agent_kernel.models.fallbacks import Amendment, Fallbacks, refuses_tools
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.redaction import Redaction, scrub
 from agent_kernel.models.retry_policy import RetryPolicy, Tries
@@ -227,8 +225,6 @@ def _with_words(said: list[str] | None, item: ModelItem) -> list[str] | None:
     """The pieces of the answer so far with one more item; `None` until there is something of an answer."""
     if isinstance(item, Notice):
         return said
-    if isinstance(item, Retraction):
-        return []
     said = [] if said is None else said
     if isinstance(item, TextDelta):
         said.append(item.content)

@@ -4,8 +4,7 @@ The log keeps them with the assistant message that they belong to. The message's
 placeholders refer to them, so that the turn can be rebuilt in its original order.
 """
 
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,23 +71,6 @@ def is_bound(message: dict[str, Any]) -> bool:
     another one. Those of Chat Completions are wanted back whatever became of the messages before."""
     kept = message.get("provider")
     return kept is not None and kept["api"] != "chat"
-
-
-class RefusedItems:
-    """What a service no longer takes back, such as signatures of thoughts, by their digests."""
-
-    def __init__(self) -> None:
-        self._digests: set[bytes] = set()
-
-    def __contains__(self, item: Any) -> bool:
-        return bool(self._digests) and _digest(item) in self._digests
-
-    def add(self, items: Iterable[Any]) -> None:
-        self._digests.update(map(_digest, items))
-
-
-def _digest(item: Any) -> bytes:
-    return hashlib.sha256(orjson.dumps(item)).digest()
 
 
 def is_storable(item: Any) -> bool:

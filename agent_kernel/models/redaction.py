@@ -21,7 +21,6 @@ from agent_kernel.models.base import (
     Notice,
     ReasoningDelta,
     RequestedCall,
-    Retraction,
     TextDelta,
     ToolCallDelta,
 )
@@ -127,9 +126,6 @@ class Redaction:
             case ToolCallDelta():
                 yield from self._rest()
                 yield replace(item, name=self._secrets.replace(item.name), id=self._secrets.replace(item.id))
-            case Retraction():
-                yield from self._rest()
-                yield item
             case Notice():
                 yield replace(item, content=self._secrets.replace(item.content))
             case Delay():

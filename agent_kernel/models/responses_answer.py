@@ -1,19 +1,13 @@
 """Reads the answers of the Responses API: events about items (messages, reasoning, calls), and at the end the response
 as a whole. What counts of an item is its last event, or else the final response; the deltas before are shown meanwhile.
 
-Deviations of servers, and how they are read:
-
-- Deltas with an id that changes each time (LiteLLM), or with one index for all items: a known id decides, then the
-  index, then the open item of that kind.
-- Deltas without the event that opens their item, or an item without deltas: its last event contains it whole.
-- An answer that extends its deltas: the rest is passed on. If it contradicts them, that is a fault, because they were
-  shown.
-- A call with another id in the final response (vLLM): the first id counts.
+Servers of others deviate: deltas with an id that changes each time (LiteLLM), no events but the last, no events that
+end an item or no items in the final response, calls with another id there (vLLM). An answer that extends its deltas is
+passed on; one that contradicts them is a fault, because they were shown.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.models.answer_reading import AnswerReader, arguments_text, as_text, cut_off, is_object
@@ -24,47 +18,24 @@ from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 
+Output = dict[str, Any]
+"""An item of the answer, as the service sends it whole."""
+
 PARTS_APART = "\n\n"
 _REASONING = {
-    "response.reasoning_summary_text": "summary",
-    "response.reasoning_text": "content",
-    "response.reasoning": "content",
+    "response.reasoning_summary_text.delta": "summary_index",
+    "response.reasoning_text.delta": "content_index",
+    "response.reasoning.delta": "content_index",
 }
-_FIELDS: dict[str, type] = {"id": str, "status": str, "phase": str, "namespace": str, "caller": dict}
-"""The fields of items that are kept besides text and calls, with their types."""
+"""The events with pieces of reasoning, each with its field that tells parts apart."""
+_FRAME: dict[str, type] = {"id": str, "status": str, "phase": str, "namespace": str, "caller": dict}
+"""The fields of items that are sent back besides text and calls, with their types."""
+_TELLING = ("phase", "namespace", "caller")
+"""Those of them for which they are."""
 _TYPE = re.compile(r"[a-z][a-z_]{5,}")
 """The names of types of items, those to come among them: `reasoning`, `mcp_call`."""
 _STATUSES = ("in_progress", "completed", "incomplete")
 _LAST = ("response.completed", "response.incomplete", "response.failed", "response.done", "response.cancelled")
-
-
-@dataclass(slots=True, eq=False)
-class _Output:
-    """One item of the answer."""
-
-    kind: str
-    id: str = ""
-    index: Any = None
-    begun: bool = False
-    """Whether the event that opens it has come."""
-    pieces: list[str] = field(default_factory=list)
-    """The deltas of its text, or of a call's arguments."""
-    form: str = ""
-    """Of reasoning: `summary` or `content`."""
-    refusal: str = ""
-    whole: dict[str, Any] = field(default_factory=dict)
-    """The item as its last event contains it, or the final response; empty until then."""
-    call_id: str = ""
-    name: str = ""
-    whole_arguments: str = ""
-
-    @property
-    def text(self) -> str:
-        return "".join(_texts(self.whole.get("content"))) or "".join(self.pieces)
-
-    @property
-    def arguments(self) -> str:
-        return self.whole_arguments.strip() or "".join(self.pieces).strip() or "{}"
 
 
 class ResponsesReader(AnswerReader):
@@ -73,13 +44,16 @@ class ResponsesReader(AnswerReader):
     def __init__(self, origin: str) -> None:
         super().__init__()
         self._origin = origin
-        self._items: list[_Output] = []
-        self._order: list[_Output] = self._items
-        """As the final response has them."""
-        self._shown: _Output | None = None
-        """The message that was shown last."""
-        self._thought: tuple[_Output, Any] | None = None
-        """The reasoning that was shown last, and the number of its part."""
+        self._begun: dict[str, str] = {}
+        """The names of the calls that have begun, and whose cards are shown, by the ids of their items."""
+        self._whole: list[tuple[Any, Output]] = []
+        """The items that have ended, with their places."""
+        self._final: list[Output] = []
+        """The items of the final response."""
+        self._message: Any = None
+        """The place of the message that was shown last."""
+        self._thought: tuple[str, Any, Any] | None = None
+        """The kind of reasoning that was shown last, and the place of its part."""
         self._ended = False
         self._finish: FinishReason = "stop"
         self._usage = TokenUsage()
@@ -100,109 +74,49 @@ class ResponsesReader(AnswerReader):
             self._take_last(event)
         elif isinstance(kind, str):
             self._take_event(kind, event)
-        self._seen = self._ended or bool(self._items)
 
     def _take_event(self, kind: str, event: dict[str, Any]) -> None:
-        subject, _, what = kind.rpartition(".")
+        place = event.get("output_index", event.get("item_id"))
         if kind == "response.output_item.added":
-            self._begin(event["item"], event.get("output_index"))
+            self._begin(event["item"])
         elif kind == "response.output_item.done":
-            raw = event["item"]
-            place = {"item_id": raw.get("id"), "output_index": event.get("output_index")}
-            self._settle(self._find(as_text(raw.get("type")), place), raw)
-        elif what not in ("delta", "done"):
-            return
-        elif subject == "response.function_call_arguments":
-            self._take_arguments(event, last=what == "done")
-        elif subject == "response.refusal":
-            item = self._find("message", event)
-            item.refusal = as_text(event.get("refusal")) or item.refusal + self._deltas.size.take(event["delta"])
-        elif subject == "response.output_text":
-            self._write(self._find("message", event), event, last=what == "done")
-        elif subject in _REASONING:
-            self._think(self._find("reasoning", event), _REASONING[subject], event, last=what == "done")
-
-    def _find(self, kind: str, event: dict[str, Any]) -> _Output:
-        """The item that an event belongs to; a new one if it matches none."""
-        item_id, index = event.get("item_id"), event.get("output_index")
-        same = [item for item in self._items if item.kind == kind]
-        still_open = [item for item in same if not item.whole]
-        by_id = (item for item in same if item_id and item.id == item_id)
-        by_index = (item for item in reversed(still_open) if index is not None and item.index == index)
-        if found := next(by_id, None) or next(by_index, None):
-            return found
-        if still_open and (index is None or still_open[-1].index is None):
-            return still_open[-1]
-        return self._new(kind, item_id, index)
-
-    def _new(self, kind: str, item_id: Any, index: Any) -> _Output:
-        self._deltas.size.begin_part()
-        self._items.append(_Output(kind, as_text(item_id), index))
-        return self._items[-1]
-
-    def _begin(self, raw: dict[str, Any], index: Any) -> None:
-        """Open an item. Some servers repeat this event, others send it after the first delta."""
-        kind, item_id, call_id = as_text(raw.get("type")), as_text(raw.get("id")), as_text(raw.get("call_id"))
-        for item in self._items:
-            same_place = item.index == index and not item.whole and (not item.begun or item.call_id == call_id != "")
-            if item.kind == kind and ((item_id and item.id == item_id) or (same_place and not (item_id and item.id))):
-                break
+            self._end_item(event["item"], place)
+        elif kind == "response.output_text.delta":
+            self._show(as_text(event["delta"]), place)
+        elif kind in _REASONING:
+            self._think(as_text(event["delta"]), (kind, place, event.get(_REASONING[kind])))
         else:
-            item = self._new(kind, item_id, index)
-        item.begun = True
-        item.id = item.id or item_id
-        if kind == "function_call":
-            self._name_call(item, raw)
-
-    def _name_call(self, item: _Output, raw: dict[str, Any]) -> None:
-        """Set a call's name, upon which its card is shown."""
-        name = as_text(raw.get("name"))
-        if item.name and name not in ("", item.name):
-            raise Fault("answer", "the server mixed up two calls", retry=True)
-        item.call_id = item.call_id or as_text(raw.get("call_id"))
-        if name and not item.name:
-            item.name = name
-            self._deltas.add(ToolCallDelta(self._calls.index(item), name, item.call_id))
-
-    def _write(self, item: _Output, event: dict[str, Any], *, last: bool) -> None:
-        """Show a piece of a message."""
-        text = as_text(event.get("text") if last else event["delta"])
-        if text and not item.whole and not (last and item.pieces):
-            item.pieces.append(text)
-            self._deltas.add_text("text", PARTS_APART + text if self._shown not in (None, item) else text)
-            self._shown = item
-
-    def _think(self, item: _Output, form: str, event: dict[str, Any], *, last: bool) -> None:
-        """Show a piece of reasoning, of that form of it that comes first."""
-        text, part = as_text(event.get("text") if last else event["delta"]), (item, event.get(f"{form}_index"))
-        item.form = item.form or form
-        if text and not item.whole and form == item.form and not (last and part == self._thought):
-            item.pieces.append(text)
-            self._deltas.add_text("reasoning", PARTS_APART + text if self._thought not in (None, part) else text)
-            self._thought = part
-
-    def _take_arguments(self, event: dict[str, Any], *, last: bool) -> None:
-        call = self._find("function_call", event)
-        if last:
-            call.whole_arguments = call.whole_arguments or arguments_text(event.get("arguments"))
-        elif not (call.whole or call.whole_arguments):
-            call.pieces.append(self._deltas.size.take(as_text(event["delta"])))
-
-    def _settle(self, item: _Output, raw: dict[str, Any]) -> None:
-        """End an item with its complete form, unless it has ended."""
-        if item.whole:
             return
-        item.id = item.id or as_text(raw.get("id"))
-        match item.kind:
-            case "function_call":
-                self._name_call(item, raw)
-                item.whole_arguments = arguments_text(raw.get("arguments")) or item.whole_arguments
-            case "message":
-                item.refusal = "".join(_texts(raw.get("content"), "refusal")) or item.refusal
-            case "reasoning" if not item.pieces:
-                texts = _texts(raw.get("summary")) or _texts(raw.get("content"))
-                self._think(item, "", {"text": PARTS_APART.join(texts)}, last=True)
-        item.whole = raw
+        self._seen = True
+
+    def _begin(self, item: Output) -> None:
+        if item.get("type") == "function_call":
+            self._begin_call(as_text(item.get("id")) or as_text(item.get("call_id")), item)
+
+    def _begin_call(self, key: str, call: Output) -> None:
+        if key not in self._begun:
+            self._deltas.size.begin_part()
+            self._begun[key] = as_text(call.get("name"))
+            self._deltas.add(ToolCallDelta(len(self._begun) - 1, self._begun[key], as_text(call.get("call_id"))))
+
+    def _end_item(self, item: Output, place: Any) -> None:
+        if all(item.get("id") != other.get("id") or item.get("id") is None for _, other in self._whole):
+            self._deltas.size.begin_part()
+            self._whole.append((place, item))
+
+    def _show(self, text: str, place: Any) -> None:
+        """Show a piece of a message."""
+        if text:
+            apart = self._deltas.content and place != self._message
+            self._deltas.add_text("text", PARTS_APART + text if apart else text)
+            self._message = place
+
+    def _think(self, text: str, part: tuple[str, Any, Any]) -> None:
+        """Show a piece of reasoning, of that kind that comes first."""
+        if text and (self._thought is None or self._thought[0] == part[0]):
+            apart = self._thought not in (None, part)
+            self._deltas.add_text("reasoning", PARTS_APART + text if apart else text)
+            self._thought = part
 
     def _take_last(self, event: dict[str, Any]) -> None:
         response = event.get("response")
@@ -216,92 +130,110 @@ class ResponsesReader(AnswerReader):
         self._usage = openai_usage(response.get("usage"))
         if status == "incomplete":
             self._finish = _incomplete(response.get("incomplete_details"))
-        if isinstance(output := response.get("output"), list):
-            self._reconcile(_objects(output))
-        self._ended = self.done = True
+        self._final = _objects(response.get("output"))
+        for _ in self._final[len(self._whole) :]:
+            self._deltas.size.begin_part()
+        self._seen = self._ended = self.done = True
 
-    def _reconcile(self, output: list[dict[str, Any]]) -> None:
-        """Take from the final response what no earlier event contained."""
-        ids = {as_text(raw.get("id")) for raw in output} - {""}
-        order: list[_Output] = []
-        for position, raw in enumerate(output):
-            same = [item for item in self._items if item.kind == raw.get("type") and item not in order]
-            by_id = (item for item in same if item.id in ids and item.id == raw.get("id"))
-            others = (item for item in same if item.id not in ids)
-            found = (
-                next(by_id, None) or next(others, None) or self._new(as_text(raw.get("type")), raw.get("id"), position)
-            )
-            self._settle(found, raw)
-            order.append(found)
-        if len(order) == len(self._items):
-            self._order = order
+    def _items(self) -> list[Output]:
+        """The items in their order: as they have ended, or as the final response has them where it has more."""
+        if len(self._final) > len(self._whole):
+            return self._final
+        places = [place for place, _ in self._whole]
+        in_order = all(isinstance(place, int) for place in places)
+        return [item for _, item in (sorted(self._whole, key=lambda one: one[0]) if in_order else self._whole)]
 
     def _end(self) -> None:
+        broken = self._broken_call()
         if not self._ended:
-            raise cut_off("the connection ended", self._broken_call())
-        if (broken := self._broken_call()) is not None:
+            raise cut_off("the connection ended", broken)
+        if broken is not None:
             raise cut_off("the server stopped", broken, at_limit=self._finish == "length")
         self._pass_on_the_rest()
 
     def _broken_call(self) -> str | None:
-        """The name of a call that was not ended and whose arguments are incomplete JSON, or `None`."""
-        for item in self._calls:
-            ended = item.whole and item.whole.get("status") != "incomplete"
-            if not (ended or is_object(item.arguments)):
-                return item.name
-        return None
+        """The name of a call that has begun and not ended, or that was ended with incomplete arguments."""
+        calls = _calls(self._items())
+        for call in calls:
+            if call.get("status") == "incomplete" and not is_object(_arguments(call)):
+                return as_text(call.get("name"))
+        return list(self._begun.values())[len(calls)] if len(self._begun) > len(calls) else None
 
     def _pass_on_the_rest(self) -> None:
-        """Pass on what the messages have beyond their deltas. Raises `Fault` if they contradict them."""
-        content, shown = "".join(text for _, text in self._shares()), self._deltas.content
+        """Pass on what the items have beyond their deltas. Raises `Fault` if they contradict them."""
+        items = self._items()
+        content, shown = "".join(text for _, text in _shares(items)), self._deltas.content
         if content.startswith(shown):
             self._deltas.add_text("text", content[len(shown) :])
-        elif content.strip() != shown.strip():
+        elif content.strip() not in ("", shown.strip()):
             raise Fault("answer", "the pieces of the answer do not fit the whole", retry=True)
-
-    @property
-    def _calls(self) -> list[_Output]:
-        return [item for item in self._items if item.kind == "function_call"]
-
-    def _shares(self) -> Iterator[tuple[_Output, str]]:
-        """The items in their order, with the share that each has of the turn's content, separators included."""
-        begun = False
-        for item in self._order:
-            text = item.text if item.kind == "message" else ""
-            yield item, PARTS_APART + text if begun and text else text
-            begun = begun or bool(text)
+        if self._thought is None:
+            thoughts = [item for item in items if item.get("type") == "reasoning"]
+            told = [text for item in thoughts for text in _texts(item.get("summary")) or _texts(item.get("content"))]
+            self._deltas.add_text("reasoning", PARTS_APART.join(told))
+        calls, names = _calls(items), list(self._begun.values())
+        if [as_text(call.get("name")) for call in calls[: len(names)]] != names:
+            raise Fault("answer", "the server mixed up two calls", retry=True)
+        for call in calls[len(names) :]:
+            self._begin_call(f"at the end {len(self._begun)}", call)
 
     def _turn(self) -> ModelTurn:
-        refusal = " ".join(item.refusal for item in self._items if item.refusal)
+        items = self._items()
+        refusal = " ".join("".join(_texts(item.get("content"), "refusal")) for item in items).strip()
         content = "" if refusal else self._deltas.content
-        items = () if refusal else tuple(self._provider_items())
+        kept = () if refusal else tuple(self._provider_items(items))
+        calls = (
+            RequestedCall(as_text(call.get("call_id")), as_text(call.get("name")), _arguments(call))
+            for call in _calls(items)
+        )
         return ModelTurn(
             content=content,
             reasoning=self._deltas.reasoning,
-            tool_calls=tuple(RequestedCall(item.call_id, item.name, item.arguments) for item in self._calls),
+            tool_calls=tuple(calls),
             finish_reason=self._finish,
             failure=refused(refusal) if refusal else filtered() if self._finish == "content_filter" else "",
             usage=self._usage,
-            provider=ProviderItems("responses", self._origin, items) if items else None,
+            provider=ProviderItems("responses", self._origin, kept) if kept else None,
         )
 
-    def _provider_items(self) -> Iterator[Item]:
+    def _provider_items(self, items: list[Output]) -> Iterator[Item]:
         """The items to send back with the turn; none if the message contains everything."""
-        if "".join(text for _, text in self._shares()) != self._deltas.content:
+        if "".join(text for _, text in _shares(items)) != self._deltas.content:
             return
-        if not any(map(_is_telling, self._items)) and sum(item.kind == "message" for item in self._items) < 2:
+        others = [item for item in items if item.get("type") not in ("message", "function_call")]
+        telling = any(_opaque(item) for item in others) or any(_frame(item).keys() & {*_TELLING} for item in items)
+        if not telling and sum(item.get("type") == "message" for item in items) < 2:
             return
-        for item, share in self._shares():
-            match item.kind:
+        calls = 0
+        for item, share in _shares(items):
+            match item.get("type"):
                 case "message":
                     if share:
-                        yield TextItem(len(share), _message_frame(item, len(share) - len(item.text)))
+                        yield TextItem(len(share), _frame(item) if item.get("id") else None)
                 case "function_call":
-                    frame = _own(item.whole, "id", "status", "namespace", "caller")
-                    yield CallItem(self._calls.index(item), frame if frame and is_storable(frame) else None)
+                    yield CallItem(calls, _frame(item))
+                    calls += 1
                 case _:
-                    if (kept := _opaque(item.whole)) is not None:
+                    if (kept := _opaque(item)) is not None:
                         yield OpaqueItem(kept)
+
+
+def _shares(items: list[Output]) -> Iterator[tuple[Output, str]]:
+    """The items, with the share that each has of the turn's content, separators included."""
+    begun = False
+    for item in items:
+        text = "".join(_texts(item.get("content"))) if item.get("type") == "message" else ""
+        yield item, PARTS_APART + text if begun and text else text
+        begun = begun or bool(text)
+
+
+def _calls(items: list[Output]) -> list[Output]:
+    return [item for item in items if item.get("type") == "function_call"]
+
+
+def _arguments(call: Output) -> str:
+    """The arguments as JSON text. Missing arguments become `{}`, which is what servers mean."""
+    return arguments_text(call.get("arguments")).strip() or "{}"
 
 
 def _incomplete(details: Any) -> FinishReason:
@@ -326,39 +258,19 @@ def _objects(values: Any) -> list[dict[str, Any]]:
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
-def _is_telling(item: _Output) -> bool:
-    """Whether the item contains more than the message does."""
-    match item.kind:
-        case "message":
-            cited = any(part.get("annotations") for part in _objects(item.whole.get("content")))
-            return _message_frame(item, 0) is not None and bool(item.whole.get("phase") or cited)
-        case "function_call":
-            return any(item.whole.get(name) for name in ("namespace", "caller"))
-        case _:
-            return _opaque(item.whole) is not None
+def _frame(item: Output) -> dict[str, Any]:
+    """Those of the known fields that are set."""
+    kept = {name: item[name] for name, kind in _FRAME.items() if item.get(name) and isinstance(item[name], kind)}
+    if kept.get("status") not in _STATUSES:
+        kept.pop("status", None)
+    return kept if is_storable(kept) else {}
 
 
-def _message_frame(item: _Output, at: int) -> dict[str, Any] | None:
-    """The message with its texts replaced by their offsets in its share of the content, from `at` on."""
-    whole = item.whole
-    if not isinstance(whole.get("content"), list) or not as_text(whole.get("id")):
-        return None
-    content: list[dict[str, Any]] = []
-    for part in _objects(whole["content"]):
-        if text := as_text(part.get("text")):
-            annotations = _objects(part.get("annotations"))
-            content.append({"type": "output_text", "annotations": annotations, "text": [at, at + len(text)]})
-            at += len(text)
-    frame = {"id": whole["id"], "type": "message", "role": "assistant", "status": "completed"}
-    frame |= _own(whole, "status", "phase") | {"content": content}
-    return frame if content and is_storable(frame) else None
-
-
-def _opaque(whole: dict[str, Any]) -> dict[str, Any] | None:
+def _opaque(item: Output) -> dict[str, Any] | None:
     """The item as it is sent back; `None` for one that services would refuse."""
-    if _TYPE.fullmatch(as_text(whole.get("type"))) is None or not as_text(whole.get("id")):
+    if _TYPE.fullmatch(as_text(item.get("type"))) is None or not as_text(item.get("id")):
         return None
-    raw = {name: value for name, value in whole.items() if value is not None}  # services send null and refuse it
+    raw = {name: value for name, value in item.items() if value is not None}  # services send null and refuse it
     if raw["type"] == "reasoning":
         raw = {"summary": []} | raw
         if not (_are_texts(raw["summary"], "summary_text") and _are_texts(raw.get("content", []), "reasoning_text")):
@@ -373,11 +285,3 @@ def _are_texts(parts: Any, kind: str) -> bool:
     return isinstance(parts, list) and all(
         isinstance(part, dict) and part.get("type") == kind and isinstance(part.get("text"), str) for part in parts
     )
-
-
-def _own(raw: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Those of the known fields that are set."""
-    kept = {name: raw[name] for name in names if raw.get(name) and isinstance(raw[name], _FIELDS[name])}
-    if kept.get("status") not in _STATUSES:
-        kept.pop("status", None)
-    return kept

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelRefused
-from agent_kernel.models.api import Amendment
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, facts_of
-from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.endpoints import configured
-from agent_kernel.models.fallbacks import other_api
+from agent_kernel.models.fallbacks import Amendment, Fallbacks, other_api
 from agent_kernel.models.http import MOST_AMENDMENTS, HttpModel
 from agent_kernel.models.known import Capabilities
 from agent_kernel.models.length import TooLong, too_long
@@ -162,7 +160,6 @@ async def test_where_the_other_api_is_not_there_either_the_first_words_count_and
 
 
 LEFT_OUT = "fake does not take the effort 'high'; it was left out."
-LEFT_TO_IT = "fake does not take the effort 'high'; it was left to the model."
 UNSUPPORTED = "Unsupported value: 'reasoning.effort' does not support 'high' with this model."
 
 
@@ -172,11 +169,11 @@ UNSUPPORTED = "Unsupported value: 'reasoning.effort' does not support 'high' wit
         ("chat", refusal("Unrecognized request argument supplied: reasoning_effort", param=None), LEFT_OUT),
         ("chat", refusal("Unsupported value", param="reasoning_effort"), LEFT_OUT),
         ("chat", refusal('"llama3.2" does not support thinking'), LEFT_OUT),
-        ("responses", refusal(UNSUPPORTED, param="reasoning.effort", code="unsupported_value"), LEFT_TO_IT),
+        ("responses", refusal(UNSUPPORTED, param="reasoning.effort", code="unsupported_value"), LEFT_OUT),
         (
             "messages",
             refusal("This model does not support the effort parameter."),
-            "fake has no setting for effort, so it was asked without.",
+            LEFT_OUT,
         ),
     ],
 )
@@ -191,7 +188,7 @@ async def test_an_effort_that_the_model_does_not_have_is_left_out_and_that_is_sa
 
 
 async def test_other_ways_of_asking_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ChatApi, "amended", lambda _, request, __: Amendment(request))
+    monkeypatch.setattr(Fallbacks, "amended", lambda _, request, __: Amendment(request))
     async with connected(*[refusal("No.")] * (MOST_AMENDMENTS + 1)) as (_, model):
         with pytest.raises(ModelRefused, match="No"):
             await collect(model, REQUEST)
