@@ -112,16 +112,19 @@ def read_events(
         yield seq, orjson.loads(unpack(body)) | {"type": kind}
 
 
-def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
-    """The ids of messages whose tokens were shown but that were never completed."""
-    begun: dict[str, None] = {}
-    for _, event in read_events(sql, conversation, ("token", "reasoning", "message"), [run_id]):
-        match event["type"]:
-            case "token" | "reasoning":
-                begun[event["message_id"]] = None
-            case "message":
-                begun.pop(event["message_id"], None)
-    return list(begun)
+def unfinished_messages(
+    sql: sqlite3.Connection, conversation: int, run_id: str, after: Position = START
+) -> dict[str, str]:
+    """What was shown of messages that were never completed, such as one whose connection was cut, by their ids."""
+    begun: dict[str, str] = {}
+    for _, event in read_events(sql, conversation, ("token", "reasoning", "message"), [run_id], after):
+        message_id = event["message_id"]
+        if event["type"] == "message":
+            begun.pop(message_id, None)
+        else:
+            shown = event["content"] if event["type"] == "token" else ""
+            begun[message_id] = begun.get(message_id, "") + shown
+    return begun
 
 
 def shown_cards(sql: sqlite3.Connection, conversation: int, run_id: str, after: Position) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log.event_rows import START, Position, read_events
+from agent_kernel.log.event_rows import START, Position, read_events, unfinished_messages
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.views import ImageRefs, MessageView
 
@@ -111,23 +111,22 @@ def last_run(sql: sqlite3.Connection, conversation: int) -> str | None:
     return row[0] if row is not None else None
 
 
-def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `MessageView`, of a message in the log's form."""
-    return {
-        "message_id": message_id,
-        "run_id": run_id,
-        "role": body["role"],
-        "content": body.get("content") or "",
-        "tool_calls": [call["id"] for call in body.get("tool_calls", ())],
-        "tool_call_id": body.get("tool_call_id"),
-        "reasoning": body.get("reasoning", ""),
-    }
+def _message_view(message_id: str, run_id: str, body: dict[str, Any]) -> MessageView:
+    """Of a message in the log's form."""
+    return MessageView(
+        message_id=message_id,
+        run_id=run_id,
+        role=body["role"],
+        content=body.get("content") or "",
+        tool_calls=[call["id"] for call in body.get("tool_calls", ())],
+        tool_call_id=body.get("tool_call_id"),
+        reasoning=body.get("reasoning", ""),
+    )
 
 
 def message_views(sql: sqlite3.Connection, conversation: int, after: Position) -> list[MessageView]:
     """The messages of a conversation, in order."""
-    said = read_messages(sql, conversation, after)
-    return [MessageView.model_validate(message_values(*one)) for one in said]
+    return [_message_view(*one) for one in read_messages(sql, conversation, after)]
 
 
 def add_compaction(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> None:
@@ -148,19 +147,11 @@ def last_compaction(sql: sqlite3.Connection, conversation: int) -> dict[str, Any
 
 def cut_off_answers(
     sql: sqlite3.Connection, conversation: int, run_id: str, after: Position = START
-) -> list[dict[str, Any]]:
-    """What was shown of answers that never became whole, such as one whose connection was cut, as `MessageView`s."""
-    begun: dict[str, list[str]] = {}
-    for _, event in read_events(sql, conversation, ("token", "message"), [run_id], after):
-        match event["type"]:
-            case "token":
-                begun.setdefault(event["message_id"], []).append(event["content"])
-            case "message":
-                begun.pop(event["message_id"], None)
-    said = {message_id: "".join(texts) for message_id, texts in begun.items()}
+) -> list[MessageView]:
+    """What was shown of answers that never became whole."""
     return [
-        message_values(message_id, run_id, {"role": "assistant", "content": text})
-        for message_id, text in said.items()
+        _message_view(message_id, run_id, {"role": "assistant", "content": text})
+        for message_id, text in unfinished_messages(sql, conversation, run_id, after).items()
         if text.strip()
     ]
 

@@ -26,8 +26,7 @@ from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import BudgetLimits, DecidedBy, PolicyMode, UnknownAnswer, standing
 from agent_kernel.runtime.clients.feed import Feed, Subscription
-from agent_kernel.runtime.clients.overview import read_progress
-from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
+from agent_kernel.runtime.clients.snapshot import Snapshot, read_progress, read_snapshot
 from agent_kernel.runtime.runs import lifecycle, recovery, server_offer
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
@@ -262,7 +261,6 @@ class Conversation:
         settings = self._resources.settings
         policy_switch.refuse_above(settings, mode)
         await self.refuse_elsewhere()
-        await self._queue.until_begun()
         active = await self._queue.begun_run()
         policy_switch.refuse_above(settings, mode, active)
         switched = await policy_switch.switch(
@@ -333,7 +331,6 @@ class Conversation:
                 raise
             queued.result.set_result(ended)
             return
-        await self._queue.until_begun()
         active = await self._queue.begun_run()
         if active is not None and active.run_id == run_id:
             await stopping.stop_run(active, stop)
@@ -439,7 +436,6 @@ class Conversation:
     async def kernel_gone(self, reason: str, *, restarting: bool, by_user: bool = False) -> None:
         """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
         where done `by_user`. Waiting calls are cancelled; unless the kernel comes back by itself, the runs end."""
-        await self._queue.until_begun()
         active = await self._queue.begun_run()
         if active is None or active.executor is None:
             return

@@ -33,8 +33,7 @@ from agent_kernel.protocol.metrics import MetricsReport
 from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
-from agent_kernel.runtime.clients import overview
-from agent_kernel.runtime.clients.snapshot import read_list
+from agent_kernel.runtime.clients.snapshot import ENDED_RUNS, read_calls, read_list, read_runs
 from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
 from agent_kernel.runtime.runs import recovery, undo
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -311,11 +310,11 @@ class Runtime:
     async def list_calls(self, state: str | None = None) -> list[ListedCall]:
         """Calls in a state, or all, with their notebook, kernel, cell and prompt. `unanswered` are those of open runs
         with an unknown outcome and no answer."""
-        return await self._log.read_apart(lambda sql: overview.read_calls(sql, state))
+        return await self._log.read_apart(lambda sql: read_calls(sql, state))
 
-    async def list_runs(self, ended: int = overview.ENDED_RUNS, run_id: str | None = None) -> list[ListedRun]:
+    async def list_runs(self, ended: int = ENDED_RUNS, run_id: str | None = None) -> list[ListedRun]:
         """All open runs, the last `ended` of those that have ended, and `run_id`, of any conversation, oldest first."""
-        return await self._log.read_apart(lambda sql: overview.read_runs(sql, ended, run_id))
+        return await self._log.read_apart(lambda sql: read_runs(sql, ended, run_id))
 
     async def rename_notebooks(self, old: str, new: str) -> None:
         """Follow the renaming of a notebook, or of a folder with notebooks."""

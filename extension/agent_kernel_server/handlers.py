@@ -30,8 +30,7 @@ from agent_kernel.protocol.mcp import MCP_PATH
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, UnknownAnswer
 from agent_kernel.runtime.clients.dispatch import handle_command
-from agent_kernel.runtime.clients.overview import ENDED_RUNS
-from agent_kernel.runtime.clients.snapshot import tool_views
+from agent_kernel.runtime.clients.snapshot import ENDED_RUNS, tool_views
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk_handlers import ChatHandler, ChatMessagesHandler, ResumeHandler

@@ -46,7 +46,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("defaults",),
         ("settings", "tasks"),
         ("state",),
-        ("clients.feed", "clients.snapshot", "clients.overview"),
+        ("clients.feed", "clients.snapshot"),
         ("tool_calls",),
         ("turns",),
         ("graph",),

@@ -19,7 +19,6 @@ from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, set_in_spec
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, ClientModel, LearnsFacts, Model, RequestedCall, facts_of
-from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
@@ -188,8 +187,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     model = await in_own_thread(lambda: _prepare_apart(resources, name, spec, spec.notebook_path or row.notebook_path))
     if isinstance(model, LearnsFacts):
         await model.learn()
-    if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
-        resources.tasks.spawn(asyncio.to_thread(load), "prices")
+
     spec = _with_recorded_servers(spec, model)
     spec = await _with_folder(resources, row, spec)
     await take_in_user_rules(resources.log, resources.settings)
@@ -413,7 +411,12 @@ async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Sto
     if stop.notice:
         notice = NoticeView(content=stop.notice, at=utc_now(), steps=0)
         ended = ended.model_copy(update={"notices": [*ended.notices, notice]})
-    return await _close(log, row, ended, stop)
+
+    def work(commit: Commit) -> RunResult:
+        note(commit, ended, stop, (), whole_run=True)
+        return write_end(commit, ended)
+
+    return await commit_to(log, row, work)
 
 
 async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, error: ErrorView) -> RunResult:
@@ -423,27 +426,18 @@ async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: 
     if spec.prompt_images:
         body[IMAGES] = spec.prompt_images
 
-    def work(commit: Commit) -> None:
+    def work(commit: Commit) -> RunResult:
         commit.add_user_message(view.run_id, body, spec.prompt_id)
         commit.emit(ErrorEvent(run_id=view.run_id, code=error.code, message=error.message))
+        return write_end(commit, ended)
 
-    await commit_to(log, row, work)
-    return await _close(log, row, ended)
+    return await commit_to(log, row, work)
 
 
 def failed(view: RunView, error: ErrorView) -> RunView:
     """A run as it ends in an error."""
     ended = {"status": "error", "finish_reason": "error", "ended_at": utc_now(), "error": error}
     return view.model_copy(update=ended | {"paused": None, "delay": None})
-
-
-async def _close(log: Log, row: ConversationRow, view: RunView, stop: Stop | None = None) -> RunResult:
-    def work(commit: Commit) -> RunResult:
-        if stop is not None:
-            note(commit, view, stop, (), whole_run=True)
-        return write_end(commit, view)
-
-    return await commit_to(log, row, work)
 
 
 def write_end(

@@ -106,16 +106,13 @@ class RunQueue:
         self._start_worker()
 
     async def begun_run(self) -> ActiveRun | None:
-        """The active run. One that an earlier process left open is waited for until it is in memory."""
-        beginning = self._current or next(iter(self._waiting), None)
-        if self.active is None and beginning is not None and beginning.continued:
+        """The active run. One that is beginning, or that an earlier process left open, is waited for until it is in
+        memory, or could not begin."""
+        first = next(iter(self._waiting), None)
+        beginning = self._current or (first if first is not None and first.continued else None)
+        if self.active is None and beginning is not None:
             await beginning.begun.wait()
         return self.active
-
-    async def until_begun(self) -> None:
-        """Wait until a run that is beginning is active, or could not begin."""
-        if self._current is not None:
-            await self._current.begun.wait()
 
     async def until_idle(self) -> None:
         """Wait until no run is left."""

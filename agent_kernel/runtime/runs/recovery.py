@@ -41,11 +41,16 @@ async def prepare(log: Log, row: ConversationRow, run: RunView) -> None:
 
     def work(commit: Commit) -> None:
         transitions.settle_all(commit, run.run_id, RESTARTED, None)
-        for message_id in event_rows.unfinished_messages(commit.sql, commit.number, run.run_id):
-            commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
+        _take_back(commit, run.run_id)
         transitions.end_unfinished_cards(commit, run.run_id)
 
     await commit_to(log, row, work)
+
+
+def _take_back(commit: Commit, run_id: str) -> None:
+    """Remove the unfinished message of the model, which will be asked again."""
+    for message_id in event_rows.unfinished_messages(commit.sql, commit.number, run_id):
+        commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=""))
 
 
 async def resume(
@@ -134,13 +139,11 @@ async def read_spec(log: Log, row: ConversationRow, run_id: str) -> RunSpec:
 
 
 async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
-    """Mark the run as running, in this process, and remove the unfinished message of the model, which will be asked
-    again. The first of two requests wins. Raises as `failed_run`."""
+    """Mark the run as running, in this process. The first of two requests wins. Raises as `failed_run`."""
 
     def work(commit: Commit) -> RunView:
         ended = failed_run(commit.sql, commit.number, run_id)
-        for message_id in event_rows.unfinished_messages(commit.sql, commit.number, run_id):
-            commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=""))
+        _take_back(commit, run_id)
         again = ended.model_copy(update={"status": "running", "ended_at": None, "error": None, "finish_reason": None})
         runs.save_reopened(commit.sql, again)
         commit.emit(RunEvent(run_id=run_id, run=again))

@@ -27,10 +27,9 @@ from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.outcome_cache import OutcomeCache, UnseenChanges
-from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run_calls import Broker, RunCalls
 from agent_kernel.runtime.state.spans import Spans
-from agent_kernel.runtime.state.spending import Meter
+from agent_kernel.runtime.state.spending import Meter, Repeats
 from agent_kernel.runtime.state.transcript import SeenCells, Transcript, Transcripts, lean
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -148,8 +147,6 @@ class ActiveRun:
         """Messages for its next model call, and whether it reads more. The log has them too."""
         self.view = view
         """As the log has it, or is about to: see `commit_view` and `save_soon`."""
-        self._unsaved = False
-        """Whether `save_soon` could not write it."""
         self.policy = policy
         self.policy_lock = asyncio.Lock()
         """Held by those who read what the policy is to be and then put it in force."""
@@ -189,38 +186,27 @@ class ActiveRun:
     # What the log has of it.
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction, after all earlier ones, with the view where `save_soon` could not write it."""
-        if not self._unsaved:
-            return await commit_to(self.log, self.conversation, work)
-
-        def both(commit: Commit, view: RunView) -> T:
-            commit.save_run(view)
-            return work(commit)
-
-        return await self.commit_view(both)
+        """Run `work` as one transaction, after all earlier ones."""
+        return await commit_to(self.log, self.conversation, work)
 
     async def commit_view(self, work: Callable[[Commit, RunView], T], **fields: object) -> T:
         """Change the view, and commit `work`, which writes it. Where that fails the view is as it was, so that it says
         nothing that the log does not."""
-        before, unsaved = {name: getattr(self.view, name) for name in fields}, self._unsaved
+        before = {name: getattr(self.view, name) for name in fields}
         self.change(**fields)
-        view, self._unsaved = self.view, False
+        view = self.view
         try:
-            return await commit_to(self.log, self.conversation, lambda commit: work(commit, view))
+            return await self.commit(lambda commit: work(commit, view))
         except Exception:
             self.change(**before)
-            self._unsaved = self._unsaved or unsaved
             raise
 
     def save_soon(self, **fields: object) -> None:
-        """Change the view, and have it written without waiting; where that fails, by the next commit."""
+        """Change the view, and have it written without waiting; where that fails, with the next turn or the end."""
         self.change(**fields)
         view = self.view
-
-        def note(written: "asyncio.Future[None]") -> None:
-            self._unsaved = self._unsaved or written.exception() is not None
-
-        commit_to(self.log, self.conversation, lambda commit: commit.save_run(view)).add_done_callback(note)
+        saving = commit_to(self.log, self.conversation, lambda commit: commit.save_run(view))
+        saving.add_done_callback(lambda written: written.exception())  # so that nobody misses it
 
     async def emit(self, *events: LoggedEvent) -> None:
         def work(commit: Commit) -> None:

@@ -1,7 +1,7 @@
-"""Budgets of runs and conversations: limits, what is spent, and when a limit is reached."""
+"""What makes a run pause: the budgets of runs and conversations, with what is spent, and a run that repeats itself."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Self
@@ -9,7 +9,7 @@ from typing import Any, Self
 from agent_kernel.approvals.limits import LIMITS
 from agent_kernel.errors import BudgetExceeded
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import ConversationBudget, RunView, Usage
+from agent_kernel.protocol.views import ConversationBudget, RunView, ToolCallView, Usage
 from agent_kernel.protocol.vocabulary import BudgetLimits, BudgetOf, Limit
 
 _SUMMED = tuple(name for name, field in Usage.model_fields.items() if field.annotation is int)
@@ -200,3 +200,42 @@ def _said(name: Limit, spent: float, limit: float, usage: Usage) -> str:
 def _limit(limits: BudgetLimits, name: Limit) -> float | None:
     value: float | None = getattr(limits, name)
     return value
+
+
+SAME_TIMES, PATTERN_TIMES = 3, 4
+"""The number of times that one step in a row, or two steps in turn, count as a repetition."""
+_TIMES = {SAME_TIMES: "three times", PATTERN_TIMES: "four times in turn"}
+
+
+class Repeats:
+    """Detects a run that repeats itself: the same calls with the same results, step after step, since a person has let
+    it continue. A step is the calls of one model turn. Calls whose results differ, such as polling, repeat nothing."""
+
+    def __init__(self) -> None:
+        self._steps: tuple[int, ...] = ()
+        self._tools: tuple[tuple[str, ...], ...] = ()
+
+    def add(self, step: Sequence[ToolCallView]) -> None:
+        """Note the calls of a step, which have ended. The texts themselves are not kept, only hashes."""
+        done = hash(tuple(sorted((one.tool_name, one.tool_input, one.result or "") for one in step)))
+        self._steps = (*self._steps, done)[-2 * PATTERN_TIMES :]
+        self._tools = (*self._tools, tuple(one.tool_name for one in step))[-2:]
+
+    def forget(self) -> None:
+        self._steps = self._tools = ()
+
+    def found(self) -> str:
+        """A description of what is repeated; empty where nothing is."""
+        steps = self._steps
+        if len(steps) >= SAME_TIMES and len(set(steps[-SAME_TIMES:])) == 1:
+            return _told(self._tools[-1], SAME_TIMES)
+        if len(steps) == 2 * PATTERN_TIMES and len(set(steps[::2])) == len(set(steps[1::2])) == 1:
+            return _told([*self._tools[0], *self._tools[1]], PATTERN_TIMES)
+        return ""
+
+
+def _told(tools: Sequence[str], times: int) -> str:
+    names = list(dict.fromkeys(tools))
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    same = "the same result" if len(tools) == 1 else "the same results"
+    return f"{listed} gave {same} to the same arguments {_TIMES[times]}"

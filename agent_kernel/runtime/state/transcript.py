@@ -56,8 +56,7 @@ LONGEST_ID = 65_536
 MOST_CELLS = 20_000
 """The cells told last are kept. One that is no longer known has to be read again."""
 _KEPT = 32
-_KEPT_MESSAGES = 20_000
-"""The most conversations whose transcript is cached, and their messages in all; others are read from the log again."""
+"""The most conversations whose transcript is cached; others are read from the log again."""
 _LEAST_RATIO, _MOST_RATIO = 0.4, 4.0
 """Bounds of the ratio between a service's count and the estimate. Beyond them the service counts something else, such
 as uncached tokens only."""
@@ -76,9 +75,6 @@ class Transcript:
         """Tokens by the service's count per estimated token."""
         self._call_ids: set[str] = set()
         """The ids that the conversation's calls have had, and the cards of calls that were never finished."""
-
-    def __len__(self) -> int:
-        return len(self._history)
 
     @property
     def history(self) -> Sequence[WireMessage]:
@@ -158,7 +154,7 @@ class Transcripts:
 
     def keep(self, conversation: int, transcript: Transcript) -> None:
         self._kept[conversation] = transcript
-        while len(self._kept) > _KEPT or (len(self._kept) > 1 and sum(map(len, self._kept.values())) > _KEPT_MESSAGES):
+        if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
 
 

@@ -1,12 +1,12 @@
 """Plans how a conversation that is too long for the model is shortened. Pure.
 
-The oldest tool results are shortened first. Where that is not enough, a summary stands in for the older messages. Each
-time so much is saved that the next requests fit as they are: the beginning of a request stays the same from one such
-moment to the next, and a provider's cache of it stays of use.
+What is older than the newest steps is shortened: its tool results first; where that is not enough, a summary stands in
+for it. Each time so much is saved that the next requests fit as they are: the beginning of a request stays the same
+from one such moment to the next, and a provider's cache of it stays of use.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent_kernel.models.base import WireMessage
 from agent_kernel.models.provider_items import is_bound
@@ -24,8 +24,8 @@ RESULT_CHARACTERS = 1_000
 _LEAST_RESULT = 200
 """The placeholder for one of the last step, where that alone is too long."""
 _SHORTENED_TO, _KEPT = 0.6, 0.3
-"""Parts of what a request may have: what it has at most once results were shortened, and what is kept as it is of the
-newest messages where a summary stands in for the rest."""
+"""Parts of what a request may have: what it has at most where shorter results are enough, and what is kept as it is of
+the newest messages."""
 _SUMMARY_PART, _SUMMARY_TOKENS = 0.15, 2_000
 _BLOCK_TOKENS = 60
 """Of the words around a summary."""
@@ -53,38 +53,16 @@ def plan(
 
     Where `summarised` grew, the summary is still to be written. `now` where nothing can be shortened that was not.
     """
-    found = _plan(history, now, fixed, limit, pictures)
+    found = _plan(_sized(history, fixed, limit, pictures), now)
     has_thoughts = any(is_bound(message) for message in history[max(now.summarised, now.made_after) + 1 :])
     return replace(found, made_after=len(history) - 1) if found != now or has_thoughts else now
-
-
-def _plan(history: Sequence[WireMessage], now: Compaction, fixed: float, limit: float, pictures: bool) -> Compaction:
-    last = last_step(history)
-    sizes = _sizes(history, pictures)
-    shortened = _shorten_results(history, sizes, now, last, fixed, limit)
-    total = _total(history, sizes, shortened, fixed, limit)
-    if total <= limit * _SHORTENED_TO:
-        return shortened
-    first = _first_kept(history, sizes, now, last, limit)
-    if first - 1 > now.summarised:
-        kept = now.shortened >= first
-        prompt = _prompt(history)
-        shortened = Compaction(
-            summarised=first - 1,
-            summary=now.summary,
-            prompt=prompt if prompt < first else 0,
-            shortened=now.shortened if kept else 0,
-            characters=now.characters if kept else 0,
-        )
-        total = _total(history, sizes, shortened, fixed, limit)
-    return shortened if total <= limit else _shorten_last(history, sizes, shortened, total - limit)
 
 
 def planned(
     history: Sequence[WireMessage], compaction: Compaction, fixed: float, limit: float, *, pictures: bool = True
 ) -> float:
     """The estimated size of the request that a plan leads to, with its summary."""
-    return _total(history, _sizes(history, pictures), compaction, fixed, limit)
+    return _sized(history, fixed, limit, pictures).total(compaction)
 
 
 def least(history: Sequence[WireMessage], fixed: float, *, pictures: bool = True) -> float:
@@ -92,59 +70,67 @@ def least(history: Sequence[WireMessage], fixed: float, *, pictures: bool = True
     return fixed + tokens_of(history[_prompt(history)], pictures=pictures)
 
 
-def _sizes(history: Sequence[WireMessage], pictures: bool) -> list[float]:
-    """Of each message; without the system prompt, which is fixed, and without thoughts, which a compaction drops."""
-    return [0.0, *(tokens_of(message, pictures=pictures, thoughts=False) for message in history[1:])]
-
-
 def _prompt(history: Sequence[WireMessage]) -> int:
     """The message of a user that came last."""
     return max((number for number in range(1, len(history)) if history[number]["role"] == "user"), default=0)
 
 
-def _total(
-    history: Sequence[WireMessage], sizes: Sequence[float], compaction: Compaction, fixed: float, limit: float
-) -> float:
-    standing = summary_tokens(limit) + _BLOCK_TOKENS if compaction.summarised else 0.0
-    prompt = sizes[compaction.prompt] if compaction.prompt else 0.0
-    numbers = range(compaction.summarised + 1, len(history))
-    return fixed + standing + prompt + sum(_size(history, sizes, compaction, number) for number in numbers)
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """A history with the estimated size of each message: without the system prompt, which is `fixed`, and without
+    thoughts, which a compaction drops."""
+
+    history: Sequence[WireMessage]
+    sizes: Sequence[float]
+    fixed: float
+    limit: float
+
+    def size(self, number: int, compaction: Compaction) -> float:
+        if number > compaction.shortened or self.history[number]["role"] != "tool":
+            return self.sizes[number]
+        return min(self.sizes[number], tokens_of(shorten(self.history[number], compaction.characters)))
+
+    def total(self, compaction: Compaction) -> float:
+        summary = summary_tokens(self.limit) + _BLOCK_TOKENS if compaction.summarised else 0.0
+        prompt = self.sizes[compaction.prompt] if compaction.prompt else 0.0
+        numbers = range(compaction.summarised + 1, len(self.history))
+        return self.fixed + summary + prompt + sum(self.size(number, compaction) for number in numbers)
 
 
-def _size(history: Sequence[WireMessage], sizes: Sequence[float], compaction: Compaction, number: int) -> float:
-    if number > compaction.shortened or history[number]["role"] != "tool":
-        return sizes[number]
-    return min(sizes[number], tokens_of(shorten(history[number], compaction.characters)))
+def _sized(history: Sequence[WireMessage], fixed: float, limit: float, pictures: bool) -> _Sized:
+    sizes = [0.0, *(tokens_of(message, pictures=pictures, thoughts=False) for message in history[1:])]
+    return _Sized(history, sizes, fixed, limit)
 
 
-def _shorten_results(
-    history: Sequence[WireMessage], sizes: Sequence[float], now: Compaction, last: int, fixed: float, limit: float
-) -> Compaction:
-    """The oldest results, as many as have to go, of those before the last step."""
+def _plan(sized: _Sized, now: Compaction) -> Compaction:
+    first = _first_kept(sized, now)
     characters = min(now.characters or RESULT_CHARACTERS, RESULT_CHARACTERS)
-    found = replace(now, characters=characters) if now.shortened else now
-    total = _total(history, sizes, found, fixed, limit)
-    for number in range(max(now.summarised, now.shortened) + 1, last):
-        if total <= limit * _SHORTENED_TO:
-            break
-        if history[number]["role"] != "tool":
-            continue
-        wanted = replace(now, shortened=number, characters=characters)
-        saved = sizes[number] - _size(history, sizes, wanted, number)
-        if saved > 0:
-            total, found = total - saved, wanted
-    return found
+    found = replace(now, shortened=max(now.shortened, first - 1), characters=characters)
+    if sized.total(found) >= sized.total(now):
+        found = now
+    if sized.total(found) <= sized.limit * _SHORTENED_TO:
+        return found
+    if first - 1 > now.summarised:
+        kept, prompt = now.shortened >= first, _prompt(sized.history)
+        found = Compaction(
+            summarised=first - 1,
+            summary=now.summary,
+            prompt=prompt if prompt < first else 0,
+            shortened=now.shortened if kept else 0,
+            characters=now.characters if kept else 0,
+        )
+    excess = sized.total(found) - sized.limit
+    return _shorten_last(sized, found, excess) if excess > 0 else found
 
 
-def _first_kept(
-    history: Sequence[WireMessage], sizes: Sequence[float], now: Compaction, last: int, limit: float
-) -> int:
-    """The first message that no summary stands in for: the last step, and before it as many whole steps as there is
-    room for."""
-    room = limit * _KEPT - sum(_size(history, sizes, now, number) for number in range(last, len(history)))
+def _first_kept(sized: _Sized, now: Compaction) -> int:
+    """The first message that is kept as it is: the last step, and before it as many whole steps as there is room
+    for."""
+    history, last = sized.history, last_step(sized.history)
+    room = sized.limit * _KEPT - sum(sized.size(number, now) for number in range(last, len(history)))
     first, size = last, 0.0
     for number in range(last - 1, now.summarised, -1):
-        size += _size(history, sizes, now, number)
+        size += sized.size(number, now)
         if size > room:
             break
         if history[number]["role"] != "tool":
@@ -152,18 +138,16 @@ def _first_kept(
     return first
 
 
-def _shorten_last(
-    history: Sequence[WireMessage], sizes: Sequence[float], compaction: Compaction, excess: float
-) -> Compaction:
+def _shorten_last(sized: _Sized, compaction: Compaction, excess: float) -> Compaction:
     """The results of the last step too, each to its share, because nothing else is left."""
+    history = sized.history
     results = [n for n in range(compaction.summarised + 1, len(history)) if history[n]["role"] == "tool"]
     if not results:
         return compaction
-    room = sum(_size(history, sizes, compaction, number) for number in results) - excess
+    room = sum(sized.size(number, compaction) for number in results) - excess
     contents = [str(history[number].get("content") or "") for number in results]
     bytes_per_character = max(bytes_of(content) / max(1, len(content)) for content in contents)
     share = int((room * BYTES_PER_TOKEN / len(results) - 2 * OVERHEAD_BYTES) / max(1.0, bytes_per_character))
     characters = max(_LEAST_RESULT, min(share, compaction.characters or share))
     cut = replace(compaction, shortened=results[-1], characters=characters)
-    saves = any(_size(history, sizes, cut, number) < _size(history, sizes, compaction, number) for number in results)
-    return cut if saves else compaction
+    return cut if sized.total(cut) < sized.total(compaction) else compaction

@@ -12,7 +12,7 @@ from agent_kernel.log.message_rows import append_message
 from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.run_results import RunResult
-from agent_kernel.protocol.views import ImageRefs, MessageView, RunView, ToolCallView
+from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.transcript import unanswered_calls
@@ -118,8 +118,7 @@ def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after
     ]
     answers = [message.content for message in messages if message.role == "assistant" and message.content]
     if view.status == "error":
-        cut_off = message_rows.cut_off_answers(sql, conversation, view.run_id, after)
-        messages += map(MessageView.model_validate, cut_off)
+        messages += message_rows.cut_off_answers(sql, conversation, view.run_id, after)
     return RunResult(
         run=view,
         text=answers[-1] if answers else "",
