@@ -6,11 +6,13 @@ made up are not in it: a call of a tool that nobody declared counts as `unknown`
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, get_args
+from itertools import islice
+from typing import Any
 
 from agent_kernel.log.runs import read_run
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
@@ -169,148 +171,63 @@ def _error(state: CallState, *, timed_out: bool) -> ErrorKind | None:
             return None
 
 
-_WORDS: dict[str, tuple[str, Sequence[str]]] = {
-    "outcomes": ("outcome", get_args(CallState)),
-    "decided_by": ("decided_by", get_args(DecisionSource)),
-    "errors": ("error", get_args(ErrorKind)),
-}
-"""The dictionaries of `CallTotals`: the column of each, and its closed set of words."""
-_FIGURES = {
-    "calls": "count(*)",
-    "asked": "count(wait_ms)",
-    "wait_seconds": "total(wait_ms) / 1000",
-    "ran": "count(call_ms)",
-    "call_seconds": "total(call_ms) / 1000",
-    "longest_call_seconds": "coalesce(max(call_ms), 0) / 1000.0",
-    "result_bytes": "coalesce(sum(result_bytes), 0)",
-    "truncated": "coalesce(sum(truncated), 0)",
-    "cache_hits": "coalesce(sum(cached), 0)",
-}
-_COUNTS = {
-    f"{name} {word}": f"coalesce(sum({column} = '{word}'), 0)"
-    for name, (column, words) in _WORDS.items()
-    for word in words
-}
-_COSTS = {
-    "turns": "count(*)",
-    **{name: f"total({name})" for name in ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")},
-    "reasoning_tokens": "total(reasoning_tokens)",
-    "cost": "sum(turns.cost)",
-    "cost_is_partial": "coalesce(max(partial), 0)",
-}
+Row = dict[str, Any]
+
 _DAY = "date(at, 'unixepoch') AS day"
+_CALLS = f"SELECT *, {_DAY} FROM call_measures WHERE {{}} ORDER BY number DESC"
+_TURNS = (
+    f"SELECT turns.*, {_DAY}, notebook_path AS notebook, conversation_id "
+    "FROM turns LEFT JOIN conversations ON conversations.number = conversation WHERE at >= ? ORDER BY turns.number DESC"
+)
+_TOKENS = "input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens"
 
 
-def _grouped(
-    sql: sqlite3.Connection,
-    figures: Mapping[str, str],
-    source: str,
-    value: int | str,
-    keys: Sequence[str],
-    most: int = MOST_LISTED,
-) -> Iterator[dict[str, Any]]:
-    """Figures of the rows of `source`, grouped by `keys`, those with the newest rows first."""
-    table, names = source.split()[0], [key.rpartition(" AS ")[2] for key in keys]
-    grouped = f"GROUP BY {', '.join(names)} ORDER BY max({table}.number) DESC LIMIT {most}" if keys else ""
-    wanted = [*keys, *(f"{figure} AS '{name}'" for name, figure in figures.items())]
-    for row in sql.execute(f"SELECT {', '.join(wanted)} FROM {source} {grouped}", (value,)):
-        yield dict(zip([*names, *figures], row, strict=True))
+def _rows(sql: sqlite3.Connection, query: str, value: int | str) -> list[Row]:
+    found = sql.execute(query, (value,))
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def _read(
-    sql: sqlite3.Connection, where: str, value: int | str, *keys: str, most: int = MOST_LISTED
-) -> list[dict[str, Any]]:
+def _grouped(rows: Iterable[Row], *keys: str, most: int = MOST_LISTED) -> list[tuple[Row, list[Row]]]:
+    """The values of `keys`, each with its rows, those with the newest rows first."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return [(dict(zip(keys, values, strict=True)), group) for values, group in islice(groups.items(), most)]
+
+
+def _known(rows: Sequence[Row], column: str) -> list[Any]:
+    return [row[column] for row in rows if row[column] is not None]
+
+
+def _calls(rows: Sequence[Row]) -> Row:
     """The fields of `CallTotals`."""
-    rows = _grouped(sql, _FIGURES | _COUNTS, f"call_measures WHERE {where}", value, keys, most)
-    return [_with_counts(row) for row in rows]
-
-
-def _with_counts(row: dict[str, Any]) -> dict[str, Any]:
-    counts = {
-        name: {word: count for word in words if (count := row.pop(f"{name} {word}"))}
-        for name, (_, words) in _WORDS.items()
+    waits, times = _known(rows, "wait_ms"), _known(rows, "call_ms")
+    return {
+        "calls": len(rows),
+        "outcomes": dict(Counter(row["outcome"] for row in rows)),
+        "decided_by": dict(Counter(_known(rows, "decided_by"))),
+        "errors": dict(Counter(_known(rows, "error"))),
+        "asked": len(waits),
+        "wait_seconds": sum(waits) / 1000,
+        "ran": len(times),
+        "call_seconds": sum(times) / 1000,
+        "longest_call_seconds": max(times, default=0) / 1000,
+        "result_bytes": sum(_known(rows, "result_bytes")),
+        "truncated": sum(row["truncated"] for row in rows),
+        "cache_hits": sum(row["cached"] for row in rows),
     }
-    return row | counts
 
 
-def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> UsageReport:
-    """The usage of the last `days` days (UTC), today included."""
-    today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
-    since = today - timedelta(days=days - 1)
-
-    def read(*keys: str, joined: str = "", most: int = MOST_LISTED) -> Iterator[dict[str, Any]]:
-        for row in _grouped(sql, _COSTS, f"turns {joined} WHERE at >= ?", int(since.timestamp()), keys, most):
-            cost = row["cost"]
-            yield row | {"cost": None if cost is None else float(Decimal(cost).scaleb(-COST_DIGITS))}
-
-    conversations = "JOIN conversations ON conversations.number = turns.conversation"
-    notebook = "conversations.notebook_path AS notebook"
-    [totals] = read()
-    return UsageReport(
-        days=days,
-        since=f"{since:%Y-%m-%d}",
-        totals=UsageTotals(**totals),
-        by_model=[ModelUsage(**row) for row in read("model", "host")],
-        by_day=[DayUsage(**row) for row in read(_DAY, most=days)],
-        by_notebook=[NotebookUsage(**row) for row in read(notebook, joined=f"LEFT {conversations}")],
-        by_conversation=[
-            ConversationUsage(**row)
-            for row in read("conversations.conversation_id AS conversation_id", notebook, joined=conversations)
-        ],
-    )
-
-
-def read_run_metrics(sql: sqlite3.Connection, run: RunView) -> RunMetrics:
-    """The measures of one run."""
-    [totals] = _read(sql, "run_id = ?", run.run_id)
-    row = sql.execute("SELECT first_token_ms FROM run_measures WHERE run_id = ?", (run.run_id,)).fetchone()
-    return RunMetrics(
-        **totals,
-        steps=run.usage.steps,
-        first_token_seconds=None if row is None or row[0] is None else row[0] / 1000,
-        tokens=_tokens(run.usage),
-        cost=run.usage.cost,
-    )
-
-
-def read_metrics(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> MetricsReport:
-    """The measures of the last `days` days (UTC), today included."""
-    usage = read_report(sql, days, now)
-    start = int(datetime.fromisoformat(f"{usage.since}T00:00:00+00:00").timestamp())
-    since = "at >= ?"
-    [totals] = _read(sql, since, start)
-    by_model, by_day = _read(sql, since, start, "model"), _read(sql, since, start, _DAY, most=days)
-    spent_by_model = _by_name(usage.by_model)
-    spent_by_day = {one.day: one for one in usage.by_day}
-    return MetricsReport(
-        days=days,
-        since=usage.since,
-        totals=CallTotals(**totals),
-        runs=_read_runs(sql, start),
-        tokens=_tokens(usage.totals),
-        cost=usage.totals.cost,
-        by_tool=[ToolMetrics(**row) for row in _read(sql, since, start, "tool")],
-        by_model=[ModelMetrics(**row) for row in _with_spent(by_model, "model", spent_by_model)],
-        by_day=[DayMetrics(**row) for row in _with_spent(by_day, "day", spent_by_day)],
-        rows=[ToolModelDayMetrics(**row) for row in _read(sql, since, start, "tool", "model", _DAY, most=MOST_ROWS)],
-    )
-
-
-def _read_runs(sql: sqlite3.Connection, start: int) -> RunTotals:
-    statuses = get_args(RunStatus)
-    counts = ", ".join(f"coalesce(sum(status = '{status}'), 0)" for status in statuses)
-    runs, steps, answered, first, *of_status = sql.execute(
-        "SELECT count(*), coalesce(sum(steps), 0), count(first_token_ms), total(first_token_ms) / 1000, "
-        f"{counts} FROM run_measures WHERE at >= ?",
-        (start,),
-    ).fetchone()
-    return RunTotals(
-        runs=runs,
-        statuses={status: count for status, count in zip(statuses, of_status, strict=True) if count},
-        steps=steps,
-        answered=answered,
-        first_token_seconds=first,
-    )
+def _usage(rows: Sequence[Row]) -> Row:
+    """The fields of `UsageTotals`."""
+    costs = _known(rows, "cost")
+    return {
+        "turns": len(rows),
+        **{name: sum(row[name] for row in rows) for name in _TOKENS},
+        "cost": float(Decimal(sum(costs)).scaleb(-COST_DIGITS)) if costs else None,
+        "cost_is_partial": any(row["partial"] for row in rows),
+    }
 
 
 def _tokens(usage: UsageTotals | Usage) -> Tokens:
@@ -323,25 +240,76 @@ def _tokens(usage: UsageTotals | Usage) -> Tokens:
     return {kind: count for kind, count in counts.items() if count}
 
 
-def _by_name(models: Sequence[ModelUsage]) -> dict[str, UsageTotals]:
-    """The usage of models, of one at several hosts together."""
-    found: dict[str, UsageTotals] = {}
-    for one in models:
-        before = found.get(one.model, UsageTotals())
-        costs = [Decimal(repr(cost)) for cost in (before.cost, one.cost) if cost is not None]
-        found[one.model] = UsageTotals(
-            input_tokens=before.input_tokens + one.input_tokens,
-            cached_tokens=before.cached_tokens + one.cached_tokens,
-            output_tokens=before.output_tokens + one.output_tokens,
-            reasoning_tokens=before.reasoning_tokens + one.reasoning_tokens,
-            cost=float(sum(costs)) if costs else None,
-        )
-    return found
+def _first_day(days: int, now: datetime | None) -> datetime:
+    """The first of the last `days` days (UTC), today included."""
+    today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return today - timedelta(days=days - 1)
 
 
-def _with_spent(rows: list[dict[str, Any]], key: str, spent: Mapping[str, UsageTotals]) -> Iterable[dict[str, Any]]:
-    """The rows with tokens and cost, and rows for what was spent without a call."""
-    without_calls = [{key: name} for name in spent if all(row[key] != name for row in rows)]
-    for row in [*rows, *without_calls]:
-        usage = spent.get(row[key], UsageTotals())
-        yield row | {"tokens": _tokens(usage), "cost": usage.cost}
+def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> UsageReport:
+    """The usage of the last `days` days (UTC), today included."""
+    since = _first_day(days, now)
+    turns = _rows(sql, _TURNS, int(since.timestamp()))
+    known = [turn for turn in turns if turn["conversation_id"] is not None]
+    return UsageReport(
+        days=days,
+        since=f"{since:%Y-%m-%d}",
+        totals=UsageTotals(**_usage(turns)),
+        by_model=[ModelUsage(**keys, **_usage(rows)) for keys, rows in _grouped(turns, "model", "host")],
+        by_day=[DayUsage(**keys, **_usage(rows)) for keys, rows in _grouped(turns, "day", most=days)],
+        by_notebook=[NotebookUsage(**keys, **_usage(rows)) for keys, rows in _grouped(turns, "notebook")],
+        by_conversation=[
+            ConversationUsage(**keys, **_usage(rows)) for keys, rows in _grouped(known, "conversation_id", "notebook")
+        ],
+    )
+
+
+def read_run_metrics(sql: sqlite3.Connection, run: RunView) -> RunMetrics:
+    """The measures of one run."""
+    row = sql.execute("SELECT first_token_ms FROM run_measures WHERE run_id = ?", (run.run_id,)).fetchone()
+    return RunMetrics(
+        **_calls(_rows(sql, _CALLS.format("run_id = ?"), run.run_id)),
+        steps=run.usage.steps,
+        first_token_seconds=None if row is None or row[0] is None else row[0] / 1000,
+        tokens=_tokens(run.usage),
+        cost=run.usage.cost,
+    )
+
+
+def read_metrics(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> MetricsReport:
+    """The measures of the last `days` days (UTC), today included."""
+    since = _first_day(days, now)
+    start = int(since.timestamp())
+    calls, turns = _rows(sql, _CALLS.format("at >= ?"), start), _rows(sql, _TURNS, start)
+    runs = _rows(sql, "SELECT * FROM run_measures WHERE at >= ?", start)
+    firsts = _known(runs, "first_token_ms")
+    each = _grouped(calls, "tool", "model", "day", most=MOST_ROWS)
+    return MetricsReport(
+        days=days,
+        since=f"{since:%Y-%m-%d}",
+        totals=CallTotals(**_calls(calls)),
+        runs=RunTotals(
+            runs=len(runs),
+            statuses=dict(Counter(run["status"] for run in runs)),
+            steps=sum(run["steps"] for run in runs),
+            answered=len(firsts),
+            first_token_seconds=sum(firsts) / 1000,
+        ),
+        **_spent(turns),
+        by_tool=[ToolMetrics(**keys, **_calls(rows)) for keys, rows in _grouped(calls, "tool")],
+        by_model=[ModelMetrics(**fields) for fields in _with_spent(calls, turns, "model")],
+        by_day=[DayMetrics(**fields) for fields in _with_spent(calls, turns, "day", most=days)],
+        rows=[ToolModelDayMetrics(**keys, **_calls(rows)) for keys, rows in each],
+    )
+
+
+def _spent(turns: Sequence[Row]) -> Row:
+    usage = UsageTotals(**_usage(turns))
+    return {"tokens": _tokens(usage), "cost": usage.cost}
+
+
+def _with_spent(calls: Sequence[Row], turns: Sequence[Row], key: str, most: int = MOST_LISTED) -> Iterator[Row]:
+    """Calls with tokens and cost, also of what was spent without a call."""
+    for keys, _ in _grouped([*calls, *turns], key, most=most):
+        called, asked = ([row for row in rows if row[key] == keys[key]] for rows in (calls, turns))
+        yield keys | _calls(called) | _spent(asked)
