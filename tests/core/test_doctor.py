@@ -2,15 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agent_kernel import cli, doctor
+from agent_kernel import cli
 from agent_kernel.doctor import examine
 from agent_kernel.models import checkup
 from agent_kernel.models.checkup import Finding
-from agent_kernel.protocol.calls import WallsFound
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure
@@ -31,29 +29,11 @@ def findings(words: str, **environ: str) -> list[tuple[str, str, str]]:
     return [one for one in found if words.lower() in f"{one[1]} {one[2]}".lower()]
 
 
-@pytest.mark.parametrize(
-    ("found", "mark", "text"),
-    [
-        (WallsFound("bubblewrap"), "ok", "Shell commands run inside walls: bubblewrap."),
-        (WallsFound("none", "no ABI 3"), "note", "Shell commands of the agent run without walls: no ABI 3."),
-    ],
-)
-def test_doctor_names_the_walls(found: WallsFound, mark: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "found_walls", lambda: found)
-    assert [one[:2] for one in findings("Shell commands")] == [(mark, text)]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("jupyter_server_config.json", '{"ServerApp": {"jpserver_extensions": {"agent_kernel_server": false}}}'),
-        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions.update({'agent_kernel_server': False})"),
-    ],
-)
-def test_a_server_extension_that_is_disabled_is_said_with_what_enables_it(config: Path, name: str, text: str) -> None:
+def test_a_server_extension_that_is_disabled_is_said_with_what_enables_it(config: Path) -> None:
     server = "The Jupyter server extension is"
     assert findings(server)[0][:2] == ("ok", f"{server} enabled.")
-    (config / name).write_text(text)
+    text = "c.ServerApp.jpserver_extensions.update({'agent_kernel_server': False})"
+    (config / "jupyter_server_config.py").write_text(text)
     run = "jupyter server extension enable agent_kernel_server"
     advice = f"Run: {run}, and let no jupyter_server_config.py say otherwise."
     assert findings(server) == [("MEND", f"{server} not enabled here.", advice)]
@@ -81,6 +61,13 @@ def of_models(environ: dict[str, str]) -> list[Finding]:
     whole = examine(environ, ask=True)
     (log,) = [index for index, one in enumerate(whole) if "log" in one.text.split()]
     return whole[log + 1 :]
+
+
+def test_where_no_model_is_configured_it_says_what_to_set() -> None:
+    (found,) = of_models({})
+    assert found.mark == "note"
+    assert "OPENAI_API_KEY or ANTHROPIC_API_KEY" in found.advice
+    assert "agent-kernel demo" in found.advice
 
 
 def test_a_model_that_calls_its_tool_is_well_and_it_is_said_that_it_was_asked() -> None:
@@ -113,19 +100,6 @@ def test_what_is_wrong_with_a_model_is_said_and_no_key(
     assert found.mark == "MEND"
     assert says in found.text
     assert "0123456789" not in found.text
-
-
-def test_a_local_context_that_cuts_the_tools_off_is_warned_of() -> None:
-    pages: dict[str, Any] = {
-        "/v1/models": {"data": [{"id": "fake", "owned_by": "library"}]},
-        "/api/ps": {"models": [{"model": "fake", "context_length": 4096}]},
-        "/api/show": {"capabilities": ["completion", "tools"]},
-    }
-    with FakeOpenAI([READY], pages=pages) as server:
-        found = of_models(server.environment())[-1]
-    assert found.mark == "note"
-    assert "the context of fake has 4,096 tokens" in found.text
-    assert "OLLAMA_CONTEXT_LENGTH" in found.advice
 
 
 def test_the_endpoints_of_the_servers_configuration_are_asked_but_for_one_with_a_mistake(config: Path) -> None:

@@ -50,20 +50,11 @@ def test_undo_takes_it_back_and_either_done_twice_changes_nothing(
     assert "Cell magic `%%agent` not found" in start_kernel().run("%%agent\nGo").streams()
 
 
-def test_nothing_is_written_where_nobody_agreed(ipython_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["setup"]) == 1
-    assert "Run it again with --yes." in capsys.readouterr().out
-    assert not startup_file(ipython_dir).exists()
-
-
-@pytest.mark.parametrize("arguments", [["setup", "--yes"], ["setup", "--undo", "--yes"]])
-def test_a_file_of_the_users_own_is_left_as_it_is(
-    ipython_dir: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_the_users_own_is_left_as_it_is(ipython_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = startup_file(ipython_dir)
     path.parent.mkdir(parents=True)
     path.write_text("mine = 1\n")
-    assert cli.main(arguments) == 1
+    assert cli.main(["setup", "--undo", "--yes"]) == 1
     assert "was left as it is" in capsys.readouterr().err
     assert path.read_text() == "mine = 1\n"
 

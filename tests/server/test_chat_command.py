@@ -12,7 +12,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
-from agent_kernel.testing.wire.reply import failure, rate_limited
+from agent_kernel.testing.wire.reply import failure
 from tests.server.client import Api, Kernel
 from tests.server.serving import TOKEN, Server
 from tests.server.terminal import PROGRAM, TerminalProgram
@@ -81,20 +81,6 @@ async def test_a_person_asks_and_answers_all_that_waits(
     states = ["success", "denied", "error", "success", "cancelled"]
     assert [one["state"] for one in view["tool_calls"]] == states
     assert view["tool_calls"][1]["reason"] == "not now"
-
-
-async def test_a_delay_is_said_and_ended_by_now_and_a_failure_is_said(api: Api, chat: Chat, model: FakeOpenAI) -> None:
-    model.add(rate_limited(retry_after="100"), rate_limited(retry_after="100"))
-    conversation_id = await api.begin()
-    program = chat(conversation_id)
-    await program.until("Rate limited, next try in ", "(try 2 of 4). Rate limit reached.")
-    program.type("/now")
-    await program.until("Rate limited, next try in ")
-    program.type("/stop")
-    await program.until("Stopped.", "Ask for something")
-    model.add(failure(400, "no"))
-    program.type("More")
-    await program.until("The model did not answer.", "Failed.", "Ask for something")
 
 
 @pytest.mark.kernel
@@ -211,7 +197,6 @@ async def test_without_a_name_the_only_conversation_is_followed_and_of_several_t
         (["nowhere"], TOKEN, "There is no conversation 'nowhere'"),
         (["nowhere"], "wrong", "JUPYTER_TOKEN"),
         (["--latest", "--server", "http://127.0.0.1:9/"], TOKEN, "127.0.0.1:9/ (ClientConnectorError). Start it"),
-        (["--latest", "--server", "file:///etc"], TOKEN, "--server is the address"),
     ],
 )
 async def test_what_is_wrong_is_said_with_what_to_do(piped: Piped, arguments: list[str], given: str, said: str) -> None:

@@ -82,10 +82,3 @@ async def test_a_run_is_found_by_its_id_the_beginning_of_it_or_as_the_last_one(
     listed = printed().splitlines()
     assert [line.split()[0] for line in listed] == [second[:12], first[:12]]
     assert listed[1].endswith("What is 6 * 7?  work/test.ipynb")
-
-
-async def test_what_is_no_run_is_answered_with_those_that_there_are(runs: list[str], printed: Printed) -> None:
-    said = printed("run_0nope", code=1)
-    assert said.startswith("agent-kernel: There is no run 'run_0nope' in this log. The last ones:\n")
-    assert runs[0][:12] in said
-    assert "More than one run begins with 'run_'." in printed("run_", code=1)

@@ -11,7 +11,6 @@ from agent_kernel.protocol.kernel import (
     GiveVerdict,
     ListChanges,
     PreviewCall,
-    Refused,
     Reply,
     read_reply,
 )
@@ -22,13 +21,6 @@ ODD_FIELDS: list[dict[str, Any]] = [
     *({"conversation_id": "a/../b"}, {"rules": ["deny *"] * 201}, {"rules": ["x" * 10_001]}, {"cell_id": "x" * 201}),
     *({"replaces": ["run_y"] * 101}, {"cells_before": ["x"] * 21}, {"tools": [{"name": "t", "description": "d"}]}),
 ]
-OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
-
-
-def test_a_reply_is_of_the_requests_type_or_a_refusal() -> None:
-    assert read_reply({"ok": True}, Reply) == Reply()
-    assert read_reply({"ok": False, "error": "no"}, Reply) == Refused(error="no")
-    assert read_reply({}, Reply) == Refused()
 
 
 ASK = {"event": "ask", "question_id": "ask_x"}
@@ -39,8 +31,6 @@ ASK = {"event": "ask", "question_id": "ask_x"}
     [
         *({}, {"event": "teleport"}, {"event": "announce"}),
         *({"event": "announce", "run_id": odd} for odd in ("run_x\nforged", "../status", "x" * 201)),
-        {"event": "output", "approval_id": "x", "index": -1, "output": OUTPUT},
-        {"event": "output", "approval_id": "x", "index": 0, "output": {"kind": "script"}},
         {"event": "cancel", "run_id": "run_x", "cause": "because"},
         *(ASK, ASK | {"topic": "undo"}, ASK | {"topic": "usage", "days": 10**9}),
         ASK | {"topic": "approve", "approval_id": "apr_x"},

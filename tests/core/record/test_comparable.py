@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from agent_kernel.protocol.views import NoticeView, OutputView, RunView, ToolCallView
+from agent_kernel.protocol.views import NoticeView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
-from agent_kernel.record import place_record, render_record
+from agent_kernel.record import render_record
 from agent_kernel.record.comparable import comparable
-from agent_kernel.testing.notebook_outputs import read_outputs
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 
 
@@ -26,17 +25,6 @@ def live() -> list[ToolCallView]:
 def replayed(**changes: Any) -> list[ToolCallView]:
     later = {"by": "script", "decided_by": None, "decided_at": "2026-11-23T08:00:00.000Z", "duration_ms": 7}
     return [call.model_copy(update={**later, "output_file": None, **changes}) for call in live()]
-
-
-def test_a_widget_of_a_run_is_compared_by_its_text_without_its_model_and_times() -> None:
-    def shown(model: str, rate: str) -> list[Any]:
-        kind, text = "application/vnd.jupyter.widget-view+json", f"80/80 [00:00<00:00, {rate}]"
-        view = OutputView(kind="display", data={kind: {"model_id": model}, "text/plain": text})
-        placed = place_record(a_run(), [says("Done.")], [a_call(outputs=[view])])
-        read = read_outputs([one.output for one in placed.results[:1]]).rest
-        return [output["data"]["text/plain"] for output in read]
-
-    assert shown("m1", "12.5it/s") == shown("m2", " 3.10s/it") == ["80/80 [...]"]
 
 
 def test_a_replay_differs_in_ids_times_figures_model_and_who_decided_and_compares_as_equal() -> None:

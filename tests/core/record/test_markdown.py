@@ -16,8 +16,8 @@ from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
 from agent_kernel.record.as_cells import all_cells
-from agent_kernel.record.formulas import LONGEST, pieces
-from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
+from agent_kernel.record.formulas import pieces
+from agent_kernel.record.markdown import safe_markdown
 from agent_kernel.record.safety import clean, escape_prose, render
 from agent_kernel.record.so_far import render_so_far
 from tests.core.record.engines import WIDGETS, Marked, acting, markdown_it, nbconvert
@@ -58,24 +58,15 @@ def test_a_formula_of_a_table_or_of_a_sentence_of_ours_is_none() -> None:
     assert escape_prose("\\(x\\) \\begin{a}") == "<span>\\</span>(x<span>\\</span>) <span>\\</span>begin{a}"
 
 
-def test_a_formula_without_end_is_none() -> None:
-    assert typeset(render("$" + "x" * (LONGEST + 1) + "$")) == []
-
-
 Engines = dict[str, Callable[[str], str]]
 LONG = "x" * 500
 ODD_LINKS = [
     "> [x]:\n> {}\n\n[x]",
     "[x]: {}\n\n[x]",
-    "[x]:\n   {}\n\n[x]",
-    "123456789) [x]: {}\n\n[x]",
-    "> > > - 1. > [x]: {}\n\n[x]",
     f"[{LONG}]: {{}}\n\n[{LONG}]",
     "[x\ny]: {}\n\n[x y]",
-    "[x\\]y]: {}\n\n[x\\]y]",
     "> [x](\n> {})",
     "<{}>",
-    "[a [b]({}) c](https://x.example)",
     "[![a]({})]({})",
     "|a|b|\n|-|-|\n|[x]({})|`|`|",
     "a ` b\n\n`[x]({})` c",
@@ -129,18 +120,6 @@ def test_what_one_engine_takes_for_code_does_not_act_in_another(text: str, engin
 def test_no_engine_makes_a_link_of_an_odd_address(form: str, engines: Engines) -> None:
     for address in ODD_ADDRESSES:
         assert_inert(safe_markdown(form.replace("{}", address)), engines)
-
-
-@pytest.mark.parametrize("opening", ["\\\\[", "\\\\(", "\\begin{a}", "$$", "`", "["])
-def test_one_line_of_the_record_does_not_reach_into_the_next_block(opening: str, engines: Engines) -> None:
-    closing = "\\\\\\] \\\\) \\end{a} $$ ` ](javascript:alert(1))"
-    code = f"x = '{SCRIPT}'\n{closing}"
-    call = a_call(1, "run_shell", {"command": f"{opening} x\n{closing}"}, reason=opening, outputs=[printed(code)])
-    other = a_call(2, f"{opening}", {"a": code}, state="denied", reason=closing, decided_by=opening)
-    shown = render_record(a_run(prompt=f"{opening}\n{closing}"), [says(opening, call, other), says("x")], [call, other])
-    assert_inert(shown["text/markdown"], engines)
-    for line in (escape_markdown(opening), code_span(opening)):
-        assert_inert(f"{line}\n\n{fence(code)}", engines)
 
 
 PIECES = [
@@ -208,7 +187,7 @@ def test_nothing_acts_however_the_marks_are_mixed(engines: Engines, text: str, n
     assert_inert(render_so_far(RunProgress(run, (waits,), {}, None, ahead_waits=False))["text/markdown"], engines)
 
 
-HOSTILE = ["> ", "[", "](&", "`", "$a", "*a_ ", "${", "\\({", "$a$", "\\[x", "$1 a"]
+HOSTILE = ["> ", "[", "`", "$a", "\\({"]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +195,6 @@ HOSTILE = ["> ", "[", "](&", "`", "$a", "*a_ ", "${", "\\({", "$a$", "\\[x", "$1
     [
         *((piece * 50_000)[:50_000] for piece in HOSTILE),
         "[a](" * 4_900 + ">" * 20_000,
-        "[a]: (" * 4_900,
         "| a " * 25_000 + "\n" + "|-" * 25_000,
     ],
     ids=lambda text: text[:8],

@@ -7,19 +7,17 @@ from typing import Any
 import pytest
 
 from agent_kernel.protocol.views import (
-    BudgetRaise,
     ErrorView,
     NoticeView,
     PolicyView,
     RuleView,
     ToolCallView,
-    Usage,
 )
-from agent_kernel.protocol.vocabulary import CUT_OFF, RECORDING_CHANGED, BudgetLimits
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.record import render_record
 from agent_kernel.record.words import RECORDED
 from agent_kernel.runtime.tool_calls.script_decisions import RECORDING
-from tests.core.record.record_examples import PNG, a_call, a_run, bare, displayed, printed, raised, says
+from tests.core.record.record_examples import a_call, a_run, bare, displayed, printed, raised, says
 from tests.cpu import bounded
 
 
@@ -70,18 +68,6 @@ def test_the_answer_opens_the_record_and_one_small_line_says_model_policy_time_a
     assert bundle([], "")["text/plain"].startswith("Agent run: complete.\n"), "a run without an answer"
 
 
-def test_a_record_says_what_is_known_of_the_cost() -> None:
-    def line(**usage: Any) -> str:
-        run = a_run(usage=Usage(input_tokens=1_234, output_tokens=340, total_tokens=1_574, **usage))
-        return render_record(run, [], [])["text/markdown"].rpartition("\n")[2]
-
-    assert line(cost=0.0042).endswith(r"1.2k tokens in, 340 out · \$0.004")
-    assert line(cost=0.0042, cost_is_partial=True).endswith(r"· ≥ \$0.004")
-    assert line().endswith("340 out")
-    plain = render_record(a_run(usage=Usage(total_tokens=9, cost=1.0)), [], [])["text/plain"]
-    assert "$" not in plain, "it is compared: what a run costs differs from day to day"
-
-
 def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
     html = bundle(five_calls())["text/html"]
     assert "<details><summary>5 steps: 3 done, 1 denied, 1 failed</summary>" in html
@@ -125,20 +111,6 @@ def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
     )
 
 
-def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
-    first = bundle(five_calls(), recorded=True, model="demo")
-    later = {"decided_at": "2027-01-01T00:00:00Z", "duration_ms": 9_999}
-    again = [
-        call.model_copy(update=later | {"tool_call_id": f"other_{number}", "output_file": f"/tmp/random-{number}"})
-        for number, call in enumerate(five_calls())
-    ]
-    other = bundle(again, recorded=True, model="demo", run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
-    assert first == other
-    for content in first.values():
-        assert "Recorded demo: no model is called, it cost nothing" in content
-        assert [word for word in ("14:02", "tokens", "$") if word in content] == []
-
-
 def test_a_replays_record_says_first_how_many_calls_a_recording_approved() -> None:
     assert RECORDED["by"] == RECORDING
     recorded = {"by": "script", "decided_by": RECORDING}
@@ -168,25 +140,16 @@ RULE = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (failed("gpt-5.2 returned 429."), "Agent run: failed.\n"),
         (failed("gpt-5.2 returned 429."), "The model did not answer. gpt-5.2 returned 429."),
         (failed(f"{RECORDING_CHANGED}: sum.jsonl:4 answers."), f"\n{RECORDING_CHANGED}: sum.jsonl:4"),
-        (failed(f"{CUT_OFF} after 4 words."), "\nThe answer was cut off after 4 words."),
         ({"status": "cancelled"}, "Agent run: stopped.\n"),
         ({"policy": PolicyView(mode="allow", rules=[RULE])}, "acted without asking, 1 always-allow rule"),
-        ({"policy": PolicyView(mode="plan")}, "planned only: read, never acted"),
         ({"continues": 2}, "continued from cell [2]"),
         ({"mentions": ["@sales", "@[3]"]}, "read with the prompt: @sales, @[3]"),
     ],
 )
 def test_what_a_run_was_and_how_it_ended_has_its_word(run: dict[str, Any], words: str) -> None:
     assert words in bundle([], **run)["text/plain"]
-
-
-def test_commands_in_an_error_are_code() -> None:
-    shown = bundle([], **failed("It is too long_ (`%agent new <b>`). Use another_one."))
-    assert "It is too long_ (<code>%agent new &lt;b&gt;</code>). Use another_one." in shown["text/html"]
-    assert "It is too long\\_ (`%agent new <b>`\\). Use another\\_one." in shown["text/markdown"]
 
 
 def test_every_end_of_a_call_is_told_honestly() -> None:
@@ -216,16 +179,6 @@ def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
     assert html.index("<pre>second</pre>") < html.index("<pre>between</pre>")
 
 
-def test_the_shell_tool_shows_its_exit_code() -> None:
-    def shown(result: str) -> str:
-        make = a_call(1, "run_shell", {"command": "make\n"}, outputs=[printed("built\n")], result=result)
-        return bundle([make])["text/html"]
-
-    assert "<pre>no\nExit code: 2</pre>" in shown("no\nExit code: 2")
-    done = shown("built\nExit code: 0")
-    assert ("<pre>built</pre>" in done, done.count("built")) == (True, 1)
-
-
 def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
     calls = [
         a_call(number, arguments={"code": "x = 1\n" * 2_000}, outputs=[printed("y" * 100 + "\n") for _ in range(50)])
@@ -237,28 +190,6 @@ def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
     for kind, most in (("text/html", 12_000_000), ("text/markdown", 4_000_000), ("text/plain", 500_000)):
         assert len(shown[kind]) < most
     assert shown["text/html"].count("<summary>") == 511 + 42  # the last texts are folded
-
-
-def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
-    one, two = a_call(1), a_call(2)
-    add, at = BudgetLimits(tokens=100_000, seconds=600), "2026-11-20T14:03:02.000Z"
-    step = BudgetRaise(pause_id="p", add=add, at=at, decided_by="ana", steps=1)
-    html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
-    before, after = html.split("Budget raised by ana: 100,000 tokens, 10&nbsp;min.")
-    assert [part.count("<summary>Run Python") for part in (before, after)] == [1, 1]
-
-
-def test_a_record_says_which_plots_the_model_has_seen() -> None:
-    plot = displayed(image_png=PNG, text_plain="<Figure>")
-    for seen, shown, words in (
-        (1, 1, "The model has seen this plot."),
-        (2, 2, "The model has seen these 2 plots."),
-        (8, 9, "The model has seen 8 of these 9 plots."),
-    ):
-        for text in bundle([a_call(seen_images=seen, outputs=[plot] * shown)]).values():
-            assert words in text
-    for text in bundle([a_call(outputs=[plot])]).values():
-        assert "has seen" not in text
 
 
 def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened() -> None:
@@ -273,23 +204,11 @@ def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened(
     assert "<summary>Summarised 42 messages</summary>\n\nThey **looked**" in record["text/markdown"]
 
 
-@pytest.mark.parametrize(
-    "prompt", ["---\ntitle: a\n---\n# x", "<b>bold</b>\n<script>1</script>", "$5 to $10\n\n  indented"]
-)
-def test_a_prompt_is_shown_as_it_was_written(prompt: str) -> None:
+def test_a_prompt_is_shown_as_it_was_written() -> None:
+    prompt = "---\ntitle: a\n---\n# $5\n\n  <b>bold</b>\n<script>1</script>"
     shown = render_record(a_run(prompt=prompt), [], [])
     assert f"<blockquote><pre>{html.escape(prompt)}</pre></blockquote>" in shown["text/html"]
     assert f"```text\n{prompt}\n```" in shown["text/markdown"]
-
-
-def test_code_and_what_it_printed_look_like_code_and_output() -> None:
-    calls = [a_call(), a_call(2, outputs=[printed("12 rows\n"), raised("ValueError")], state="error")]
-    shown = render_record(a_run(), [says("", *calls), says("Use:\n\n```python\nx\n```")], calls)["text/html"]
-    look = re.escape('<pre style="background-color: rgba(128, 128, 128, 0.12)') + '[^>]*">'
-    code = '<code class="agent-code language-python agent-cell-1"[^>]*>' + re.escape("orders.head()</code>")
-    assert re.search(look + code, shown)
-    assert re.search(look + "<code[^>]*>x", shown)
-    assert re.search(r'<pre style="[^>]*border-left: [^>]*">12 rows</pre>', shown)
 
 
 def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_become_cells() -> None:
@@ -319,15 +238,9 @@ def test_a_run_that_was_stopped_in_the_queue_says_that_it_never_began() -> None:
 
 def test_a_run_that_was_stopped_says_why_in_the_open() -> None:
     why = "Stopped, because the kernel was interrupted."
-    notices = [
-        NoticeView(content="The model was slow.", at="2026-11-20T14:04:00.000Z", steps=0),
-        NoticeView(content=why, at="2026-11-20T14:05:00.000Z", steps=1),
-    ]
+    notices = [NoticeView(content=why, at="2026-11-20T14:05:00.000Z", steps=1)]
     call = a_call(1, state="cancelled")
     shown = render_record(a_run(status="cancelled", notices=notices), [says("", call)], [call])
     for form, text in shown.items():
         assert text.count(why) == 1, form
     assert shown["text/html"].index(why) < shown["text/html"].index("1 step: 1 cancelled")
-    assert "The model was slow." in shown["text/html"]
-    ended = render_record(a_run(notices=notices), [says("Done.")], [])
-    assert ended["text/html"].index(why) > ended["text/html"].index("Done.")

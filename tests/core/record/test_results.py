@@ -9,9 +9,8 @@ import pytest
 
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import RESULT_MARK as MARK
-from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import Placed, place_record, render_record
-from agent_kernel.record.results import MOST_BYTES, MOST_RESULTS, WIDGET_VIEW
+from agent_kernel.record.results import MOST_RESULTS, WIDGET_VIEW
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 from tests.core.record.test_safety import assert_harmless
 
@@ -55,12 +54,6 @@ def test_what_failed_calls_showed_stays_in_the_transcript() -> None:
     assert "(run_python): Failed, ValueError, approved by you\n2." in shown.record["text/plain"]
 
 
-@pytest.mark.parametrize("state", ["success", "cancelled", "unknown"])
-def test_what_calls_of_one_turn_printed_stays_in_sight_also_where_they_were_interrupted(state: CallState) -> None:
-    calls = [a_call(1, outputs=[printed("epoch 1\n")], state=state), a_call(2, outputs=[printed("42")])]
-    assert [result.data["text/plain"] for result in placed(*calls).results] == ["epoch 1", "42"]
-
-
 def test_what_calls_printed_stays_in_sight_in_the_order_in_which_it_came() -> None:
     frame = displayed(text_html=TABLE, text_plain="1")
     one = a_call(1, outputs=[printed("2 rows\n"), frame, printed("\x1b[31mred\x1b[0m\n"), displayed(text_plain="42")])
@@ -93,22 +86,6 @@ def test_a_text_of_more_than_30_lines_is_folded_and_a_shorter_one_is_not() -> No
     assert folded in alone(a_call(outputs=[printed(long)]))["text/html"].partition("1 step")[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[32;1mok\x1b[22m, \x1b[39mplain", '<span style="color: #00a250; font-weight: bold">ok</span>'),
-        ("\x1b[48;5;7mx", '<span style="background-color: #c5c1b4">x</span>'),
-        ("\x1b[97;104mx", '<span style="color: #a1a6b2; background-color: #0065ca">x</span>'),
-        ("\x1b[3", "></pre>"),
-    ],
-)
-def test_colours_are_those_of_the_notebook_and_other_escapes_are_gone(text: str, shown: str) -> None:
-    failed = a_call(outputs=[raised(text)], state="error")
-    html = alone(failed)["text/html"]
-    assert shown in html
-    assert_harmless(html)
-
-
 def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has_its_text() -> None:
     view = {"version_major": 2, "model_id": "0" * 32}
     bar = bundle(**{WIDGET_VIEW: view, "text/plain": "100%|####| 10/10"})
@@ -124,31 +101,6 @@ def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has
     assert WIDGET_VIEW not in html
 
 
-def test_charts_in_json_are_kept_whatever_their_version_under_a_name_that_a_notebook_may_have() -> None:
-    chart, text = {"mark": "bar"}, "<VegaLite 6 object>"
-    kinds = ["application/vnd.vegalite.v6+json", "application/vnd.vegalite.v6.json", "application/vnd.own.thing+json"]
-    shown = placed(a_call(outputs=[bundle(**{kind: chart, "text/plain": text}) for kind in kinds]))
-    assert [list(result.data) for result in shown.results] == [[kinds[n], "text/plain"] for n in (0, 0, 2)]
-    assert "Shown with the answer: Vega chart, " in shown.record["text/plain"]
-
-
-def test_pages_and_scripts_of_libraries_stay_as_they_are_and_the_record_says_how_much_they_add() -> None:
-    bokeh = {"application/javascript": "embed()", "application/vnd.bokehjs_exec.v0+json": ""}
-    outputs = [
-        displayed(text_html=f"<script>{'x' * 1_000_000}</script>", text_plain="<IPython.core.display.HTML object>"),
-        displayed(text_html='<div><iframe srcdoc="&lt;script&gt;map()&lt;/script&gt;"></iframe></div>'),
-        displayed(text_html="<div id='altair-viz-1'></div><script>(function() { embed() })()</script>"),
-        OutputView(kind="display", data=bokeh, metadata={"application/vnd.bokehjs_exec.v0+json": {"id": "p1"}}),
-    ]
-    shown = placed(a_call(outputs=outputs))
-    assert [result.data for result in shown.results] == [output.data for output in outputs]
-    assert shown.results[3].metadata["application/vnd.bokehjs_exec.v0+json"] == {"id": "p1"}
-    for kind in ("text/html", "text/markdown"):
-        assert "its outputs add 1.0 MB to this notebook" in shown.record[kind]
-    assert "MB" not in "".join(alone(a_call(outputs=outputs)).values())
-    assert "MB" not in "".join(placed(a_call(outputs=outputs[1:])).record.values())
-
-
 def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     plots = [a_call(number, outputs=[displayed(text_html=f"<i>{number}</i>")]) for number in range(MOST_RESULTS + 3)]
     shown = placed(*plots)
@@ -160,31 +112,14 @@ def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     assert "<i>2</i>" in shown.record["text/html"]
 
 
-def test_a_chart_stands_below_however_much_is_printed_after_it() -> None:
-    calls = [a_call(1, outputs=[displayed(image_png="iVBORw0KGgo=")])]
-    calls += [a_call(number, outputs=[OutputView(kind="stream", text=f"{number}\n")]) for number in range(2, 62)]
-    shown = placed(*calls)
-    assert ["image/png" in result.data for result in shown.results] == [True] + [False] * 49
-    assert "The outputs of this run are too many" not in shown.record["text/html"]
-
-
-def test_what_stands_below_is_bounded_for_the_whole_run() -> None:
-    calls = [a_call(number, outputs=[displayed(text_html="y" * 3_000_000)]) for number in range(10)]
-    sizes = [len(json.dumps(result.data)) for result in placed(*calls).results]
-    assert (len(sizes), sum(sizes) <= MOST_BYTES) == (5, True)
-
-
 @pytest.mark.parametrize(
     "data",
     [
-        {"text/html": ["<b>1</b>\n", "<b>2</b>"]},
-        {"application/x-unknown": "0101", "text/plain": "x"},
         {"text/html": 5, "image/png": None, "application/json": {"a": [1, None]}},
         {"text/html": ["a", 5], "application/vnd.odd+json": ["a", 5]},
         {f"application/x-{number}": "1" for number in range(1_000)},
         {"": "1", "no type": "1", "a/b\nc/d": "1", "../../x": "1", "text/html": "<b>1</b>", "x" * 1_000: "1"},
         {"application/json": {"\ud800": "\udc00"}, "text/html": "\ud800"},
-        {"application/json": float("nan")},
         {"text/html": "<script>alert(1)</script>", "application/javascript": "alert(1)"},
     ],
 )
@@ -212,15 +147,6 @@ def test_json_that_is_nested_without_end_is_not_kept() -> None:
     assert "Not shown: JSON." in shown.record["text/html"]
 
 
-def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the_fold() -> None:
-    html = alone(a_call(outputs=[displayed(text_html=TABLE, text_plain="1")]))["text/html"]
-    answer, _, transcript = html.partition("<details")
-    assert answer.index("There it is.") < answer.index("<table")
-    assert "<table" not in transcript
-    assert "Shown with the answer: table." in transcript
-    assert "below" not in html
-
-
 def test_a_drawing_is_kept_as_an_image() -> None:
     html = alone(a_call(outputs=[bundle(**{"image/svg+xml": SVG, "text/plain": "<SVG>"})]))["text/html"]
     source = html.partition('src="data:image/svg+xml;base64,')[2].partition('"')[0]
@@ -228,22 +154,14 @@ def test_a_drawing_is_kept_as_an_image() -> None:
     assert drawing == SVG.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
 
 
-@pytest.mark.parametrize(
-    ("latex", "formula"),
-    [
-        ("$x < y$", "$x &lt; y$"),
-        ("\\(x\\)", "$x$"),
-        ("\\[x\\]", "$$x$$"),
-        ("\\begin{align}x &= 1\\end{align}", "$$\\begin{align}x &amp;= 1\\end{align}$$"),
-        ("The line $y = a x$ fits.", "The line $y = a x$ fits."),
-    ],
-)
-def test_a_formula_is_left_to_the_page_to_typeset(latex: str, formula: str) -> None:
+def test_a_formula_is_left_to_the_page_to_typeset() -> None:
+    latex = "\\begin{align}x &= 1\\end{align}"
     shown = alone(a_call(outputs=[displayed(text_latex=latex, text_plain="<Math>")]))
+    formula = "$$\\begin{align}x &amp;= 1\\end{align}$$"
     assert f"<p>{formula}</p>" in shown["text/html"].partition("<details")[0]
 
 
-@pytest.mark.parametrize("latex", ["x^2", "$\\href{javascript:alert(1)}{x}$", "$\\style{position:fixed}{x}$", "$"])
+@pytest.mark.parametrize("latex", ["x^2", "$\\href{javascript:alert(1)}{x}$"])
 def test_what_is_no_plain_formula_is_shown_as_it_is_written(latex: str) -> None:
     shown = alone(a_call(outputs=[displayed(text_latex=latex, text_plain="<Math>")]))
     above = shown["text/html"].partition("<details")[0]

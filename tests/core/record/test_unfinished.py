@@ -57,8 +57,6 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
             open_run(prompt="Plot\n it", paused=PAUSE),
             "Queued behind “Plot it”, which waits for you",
         ),
-        (open_run(status="queued"), (), open_run(prompt="p" * 100), f"Queued behind “{'p' * 59}…”\n"),
-        (open_run(status="queued"), (), None, "Agent run: queued."),
         (open_run(paused=PAUSE), (), None, "Waiting for you: the budget is reached"),
         (open_run(), (open_call("unknown"),), None, "Waiting for you: Run Python (run_python), outcome unknown"),
         (
@@ -67,8 +65,6 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
             None,
             "Waiting for you: Ask you (ask_user)\n\nWhich?\n\nTo choose from: a, 2",
         ),
-        (open_run(), (open_call("executing", "ask_user", "not JSON"),), None, "Waiting for you: Ask you (ask_user)"),
-        (open_run(), (open_call("awaiting_approval", "drop_rows", '{"table": "t"}'),), None, '"table": "t"'),
     ],
 )
 def test_it_says_what_the_run_does(
