@@ -1,4 +1,4 @@
-"""The front end comes from the server, once for a page, and from the kernel where the server does not have it."""
+"""The front end comes from the server, once for a page."""
 
 import re
 
@@ -8,7 +8,6 @@ from agent_kernel.testing import call
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
 
-LOAD = "%load_ext agent_kernel"
 FILES = re.compile("/agent-kernel/static/(cards|part)-")
 
 
@@ -17,8 +16,7 @@ def test_cards_that_can_not_be_loaded_say_what_to_do_and_come_when_they_can(
 ) -> None:
     fresh_page.route(FILES, lambda route: route.abort())
     model.says(call("run_python", code="x = 1"), end)
-    silent = "import agent_kernel_widgets.run as widgets\nwidgets._answer_loader = lambda *_: None"
-    notebook = open_notebook([f"{LOAD}\n{silent}", "%%agent\nAct."], fresh_page)
+    notebook = open_notebook(["%load_ext agent_kernel", "%%agent\nAct."], fresh_page)
     notebook.run_through(1)
     expect(fresh_page.get_by_role("alert")).to_contain_text("Try again, reload the page, or stop the Jupyter server")
     fresh_page.unroute(FILES)

@@ -47,7 +47,7 @@ def test_a_person_tries_now_or_again_and_adds_to_a_budget_also_after_a_reload(
     notebook.save()
     notebook.reload()
     expect(card).to_contain_text("1 of 1")
-    field = card.get_by_role("textbox", name="Add tool calls")
+    field = card.get_by_role("spinbutton", name="Add tool calls")
     field.fill("5")
     field.press("Enter")
     expect(card).to_be_hidden()

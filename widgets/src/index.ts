@@ -2,8 +2,14 @@
 import { h, render as mount } from "preact";
 import { Drawings } from "./card/drawings";
 import { keepsFocus } from "./ui/focus";
-import { KernelTransport, type MessageModel, SocketTransport, channelAddress } from "./channel/transport";
-import { leaseChannel, type Lease } from "./channel/registry";
+import {
+  KernelTransport,
+  type MessageModel,
+  SocketTransport,
+  type Transport,
+  channelAddress,
+} from "./channel/transport";
+import { Channel } from "./channel/channel";
 import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
 import { keepsPlace } from "./ui/keepPlace";
@@ -53,12 +59,38 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   };
 }
 
-function lease(model: Model): Lease {
-  if (model.get("transport") === "kernel") {
+/** A channel that views share, and the number of these. */
+interface Shared {
+  readonly channel: Channel;
+  views: number;
+  closing: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** A view that moves in the page is taken away and rendered again; its channel is kept that long. */
+const KEEP_MS = 2_000;
+const channels = new Map<string, Shared>();
+
+function lease(model: Model): { readonly channel: Channel; readonly release: () => void } {
+  if (model.get("transport") === "kernel")
     return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model));
-  }
   const id = model.get("conversation_id");
   return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));
+}
+
+function leaseChannel(key: string, open: () => Transport): ReturnType<typeof lease> {
+  const shared = channels.get(key) ?? { channel: new Channel(open()), views: 0, closing: undefined };
+  channels.set(key, shared);
+  shared.views += 1;
+  clearTimeout(shared.closing);
+  const release = (): void => {
+    shared.views -= 1;
+    if (shared.views > 0) return;
+    shared.closing = setTimeout(() => {
+      channels.delete(key);
+      shared.channel.close();
+    }, KEEP_MS);
+  };
+  return { channel: shared.channel, release };
 }
 
 /** One style sheet for the page. That of a newer version takes the place of an older one's, as its cards come. */

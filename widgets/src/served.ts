@@ -8,9 +8,6 @@ declare const FIRST_PART: string;
 interface Model {
   readonly widget_manager?: WidgetManager | undefined;
   get(trait: "run_id"): string;
-  on(event: "msg:custom", callback: (message: unknown) => void): void;
-  off(event: "msg:custom", callback: (message: unknown) => void): void;
-  send(content: unknown): void;
 }
 
 export interface Place {
@@ -38,13 +35,12 @@ export function addressOf(name: string): string {
   return new URL(baseUrl.replace(/\/*$/, "/agent-kernel/static/") + name, location.href).href;
 }
 
-/** `again` makes the address a new one: browsers remember that a module could not be loaded. */
+/** `again` makes the address a new one: browsers remember that a module could not be loaded. The cards of other runs in
+ * this page are made of what comes, too. */
 export function fromServer(again = ""): Promise<FrontEnd> {
-  return (!again && loaded.get(file)) || keep((async () => (await import(addressOf(file) + again)) as FrontEnd)());
-}
-
-/** The cards of other runs in this page are made of it too. */
-export function keep(coming: Promise<FrontEnd>): Promise<FrontEnd> {
+  const known = loaded.get(file);
+  if (known !== undefined && again === "") return known;
+  const coming = (async () => (await import(addressOf(file) + again)) as FrontEnd)();
   loaded.set(file, coming);
   return coming;
 }

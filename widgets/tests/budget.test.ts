@@ -56,8 +56,8 @@ describe("a run at its budget", () => {
     const root = await show(paused);
     const second = view(runtime.recording!);
     await settle();
-    expect(root.querySelector("input")!.value).toBe("100,000");
-    await write(root, "Add tokens", "50 000");
+    expect(root.querySelector("input")!.value).toBe("100000");
+    await write(root, "Add tokens", "50000");
     root.querySelector("input")!.focus();
     await press(root, "Continue");
     const { run: run_id, view: before } = runtime.recording!;

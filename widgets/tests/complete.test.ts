@@ -38,7 +38,7 @@ const offered = (view: EditorView): string[] => currentCompletions(view.state).m
 
 describe("Tab in a card's editor", () => {
   test("completes by the notebook's kernel", async () => {
-    const asked = extension({ from: 5, to: 7, options: [{ label: "sales", type: "instance" }, { label: "salt" }] });
+    const asked = extension({ from: 5, to: 7, options: [{ label: "sales" }, { label: "salt" }] });
     const { view } = await edit("'😀'\nsa");
     await key(view.contentDOM, "Tab");
     await vi.waitFor(() => expect(offered(view)).toEqual(["sales", "salt"]));

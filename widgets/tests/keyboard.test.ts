@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { ACTIONS } from "../src/card/actions";
+import { ACTIONS } from "../src/card/looks";
 import { keyName, type Field, type Key } from "../src/ui/keys";
 import {
   button,

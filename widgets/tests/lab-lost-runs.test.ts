@@ -1,8 +1,6 @@
 import { expect, it } from "vitest";
-import { putRun, rememberRuns } from "../lab/src/documents";
+import { putRun, rememberRuns, showAgain, showsLostRuns, reportRemoved } from "../lab/src/documents";
 import type { ListedRun } from "../lab/src/listedRuns";
-import { showAgain, showsLostRuns } from "../lab/src/lostRuns";
-import { reportRemoved } from "../lab/src/removedCells";
 
 type Parts = Parameters<typeof showsLostRuns>;
 type Output = Record<string, unknown>;

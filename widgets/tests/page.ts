@@ -4,7 +4,7 @@ import client from "../src/index";
 import { editing } from "../src/card/edit";
 import type { WidgetManager } from "../src/card/notebookRenderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
-import { highlighting, shellHighlighting } from "../src/text/code";
+import { highlighting } from "../src/text/code";
 import { Recording } from "./frames.js";
 
 type Options = NonNullable<ConstructorParameters<typeof Recording>[1]>;
@@ -102,7 +102,7 @@ const disposers: (() => void)[] = [];
 
 /** As a page is that has loaded them before; `parts.test.ts` has one that has not. */
 export async function loadParts(): Promise<void> {
-  await Promise.all([editing, highlighting, shellHighlighting].map((part) => part.fetch()));
+  await Promise.all([editing, highlighting].map((part) => part.fetch()));
 }
 
 export function usePage(): void {

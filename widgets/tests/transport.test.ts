@@ -1,6 +1,6 @@
 /** The ways of frames to a page: over a WebSocket, and as messages of a widget. */
-import { describe, expect, test } from "vitest";
-import { channelAddress } from "../src/channel/transport";
+import { describe, expect, test, vi } from "vitest";
+import { channelAddress, KernelTransport } from "../src/channel/transport";
 import {
   answer,
   button,
@@ -135,4 +135,31 @@ describe("a page of an embedded host", () => {
     expect(answer(page.root).split("Half an ans")).toHaveLength(2);
     page.close();
   });
+});
+
+test("a page asks for its events again until the kernel answers, or the page is gone", () => {
+  const callbacks = new Map<string, (message: unknown) => void>();
+  const sent: unknown[] = [];
+  const frames: string[] = [];
+  const nothing = (): void => undefined;
+  const begin = (): KernelTransport => {
+    const transport = new KernelTransport({
+      on: (event, callback) => void callbacks.set(event, callback),
+      off: (event) => void callbacks.delete(event),
+      send: (content) => void sent.push(content),
+    });
+    const frame = (text: string): void => void frames.push(text);
+    transport.start({ opened: nothing, frame, lost: nothing, trouble: nothing, ended: nothing });
+    transport.send({ type: "resume", last_seq: 0 });
+    return transport;
+  };
+  begin();
+  vi.advanceTimersByTime(2_500); // a first message may be held until the cell ends
+  expect(sent).toHaveLength(3);
+  callbacks.get("msg:custom")?.({ frames: ["one"] });
+  vi.advanceTimersByTime(10_000);
+  expect([sent.length, ...frames]).toEqual([3, "one"]);
+  begin().close();
+  vi.advanceTimersByTime(10_000);
+  expect(sent).toHaveLength(4);
 });

@@ -1,6 +1,5 @@
 /** Answers what cards and records ask of the notebook around them by events (`ui/events`): cells of code below theirs, their
- * prompt once more in a new conversation, completions by the kernel, the active cell, and whether a cell has changed. Any
- * script in the page may send such an event. */
+ * prompt once more in a new conversation, completions by the kernel, the active cell, and whether a cell has changed. */
 import { CodeCell } from "@jupyterlab/cells";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import type { Kernel } from "@jupyterlab/services";
@@ -19,12 +18,7 @@ import {
 import { ACTIVATE_CELL } from "../../src/ui/notebook";
 import { watchCell } from "./watchedCells";
 
-const MOST_CELLS = 1_000;
-const MOST_CHARACTERS = 2_000_000;
-const MOST_COMPLETED = 200_000;
 const MOST_OPTIONS = 500;
-/** The first answer of a kernel takes it some. */
-const COMPLETED_WITHIN_MS = 10_000;
 
 export interface Place {
   readonly panel: NotebookPanel;
@@ -40,23 +34,27 @@ export function placeOf(tracker: INotebookTracker, element: Node): Place | null 
 
 /** Answers in all notebooks in the page. */
 export function answersCards(tracker: INotebookTracker): void {
-  on(tracker, INSERT_CELLS, (detail: Partial<InsertCells>, place) => {
-    const cells = detail.cells ?? null;
-    if (!Array.isArray(cells) || cells.length > MOST_CELLS || !cells.every((cell) => typeof cell === "string"))
-      return false;
-    if (cells.reduce((sum, cell) => sum + cell.length, 0) > MOST_CHARACTERS) return false;
-    return cells.length === 0 || (place !== null && insertBelow(place.panel.content, place.index, cells));
-  });
-  on(tracker, BEGIN_CONVERSATION, ({ cellId }: Partial<BeginConversation>, place) => {
-    if (cellId === undefined) return false;
-    return cellId === null || (place !== null && runInNewConversation(place, cellId));
-  });
-  on(tracker, COMPLETE, (detail: Partial<Complete> | null, place) => {
+  on(
+    tracker,
+    INSERT_CELLS,
+    ({ cells }: InsertCells, place) =>
+      cells.length === 0 || (place !== null && insertBelow(place.panel.content, place.index, cells)),
+  );
+  on(
+    tracker,
+    BEGIN_CONVERSATION,
+    ({ cellId }: BeginConversation, place) =>
+      cellId === null || (place !== null && runInNewConversation(place, cellId)),
+  );
+  on(tracker, COMPLETE, (detail: Complete | null, place) => {
     const kernel = place?.panel.sessionContext.session?.kernel ?? null;
-    if (kernel !== null) complete(kernel, detail ?? {});
+    if (kernel !== null && detail !== null)
+      void completions(kernel, detail)
+        .catch(() => null)
+        .then(detail.answer);
     return kernel !== null;
   });
-  on(tracker, ACTIVATE_CELL, ({ cell }: { cell?: unknown }, place) => {
+  on(tracker, ACTIVATE_CELL, ({ cell }: { cell: Element }, place) => {
     // A windowed notebook may have taken it from the page: no focus can make it active.
     const index = place?.panel.content.widgets.findIndex(({ node }) => node === cell) ?? -1;
     if (place !== null && index >= 0) place.panel.content.activeCellIndex = index;
@@ -116,22 +114,9 @@ async function startConversation({ sessionContext, content }: NotebookPanel, cel
   await CodeCell.execute(cell, sessionContext, metadata);
 }
 
-function complete(kernel: Kernel.IKernelConnection, { code, position, answer }: Partial<Complete>): void {
-  if (typeof code !== "string" || typeof position !== "number" || typeof answer !== "function") return;
-  if (code.length > MOST_COMPLETED) return;
-  const late = setTimeout(() => answer(null), COMPLETED_WITHIN_MS);
-  void completionsOf(kernel, code, position)
-    .catch(() => null)
-    .then((found) => {
-      clearTimeout(late);
-      answer(found);
-    });
-}
-
-async function completionsOf(
+async function completions(
   kernel: Kernel.IKernelConnection,
-  code: string,
-  position: number,
+  { code, position }: Complete,
 ): Promise<Completions | null> {
   // Kernels count code points.
   const before = [...code.slice(0, position)].length;
@@ -139,18 +124,9 @@ async function completionsOf(
   if (content.status !== "ok") return null;
   const points = [...code];
   const unitsOf = (count: number): number => points.slice(0, count).join("").length;
-  const types = typesOf(content.metadata["_jupyter_types_experimental"]);
   return {
     from: unitsOf(content.cursor_start),
     to: unitsOf(content.cursor_end),
-    options: content.matches.slice(0, MOST_OPTIONS).map((label, index) => {
-      const type = types[index];
-      return type === undefined ? { label } : { label, type };
-    }),
+    options: content.matches.slice(0, MOST_OPTIONS).map((label) => ({ label })),
   };
-}
-
-function typesOf(listed: unknown): (string | undefined)[] {
-  if (!Array.isArray(listed)) return [];
-  return listed.map((one: { type?: unknown } | null) => (typeof one?.type === "string" ? one.type : undefined));
 }

@@ -1,10 +1,13 @@
-/** Puts how a run stands, or its record, into the document of a notebook: so it is what is saved, whoever saves it. */
+/** Runs in the document of a notebook: how one stands, or its record, is put there, so that it is what is saved, whoever saves
+ * it; what is open and lost its output is shown again; and the kernel hears of all cells that are gone. */
 import type { YCodeCell } from "@jupyter/ydoc";
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import type { IOutput } from "@jupyterlab/nbformat";
-import type { INotebookModel, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { INotebookModel, INotebookTracker, NotebookPanel, NotebookActions } from "@jupyterlab/notebook";
 import type { PutRun } from "../../src/protocol";
 import type { Answer } from "./cells";
+import type { ListedRun, RunPlace } from "./listedRuns";
+import type { OpenRuns } from "./openRuns";
 
 /** Of an output: what names the run that it shows. */
 export const RUN_VIEW = "application/vnd.agent-kernel.run+json";
@@ -145,4 +148,103 @@ function codeCells(models: Iterable<{ readonly type: string }>): ICodeCellModel[
 
 function isCode(model: { readonly type: string }): model is ICodeCellModel {
   return model.type === "code";
+}
+
+const GOING_ON = "Agent run: going on. Its cards are shown where the notebook’s server is.";
+
+/** Whether a run was asked for in a notebook. Its cells may not be there yet. Copies of a notebook have the same cells. */
+export function isIn(panel: NotebookPanel, run: RunPlace): boolean {
+  return run.notebook === null ? hasKernelOf(panel, run) : run.notebook === panel.context.localPath;
+}
+
+/** Whether a run is of the kernel that a notebook has now. */
+export function hasKernelOf({ sessionContext }: NotebookPanel, { kernel_id: id }: RunPlace): boolean {
+  return id !== null && sessionContext.session?.kernel?.id === id;
+}
+
+/** The place of a run's cell; -1 where it is not there. */
+export function indexOf(panel: NotebookPanel, run: RunPlace): number {
+  if (run.cell_id === null || !isIn(panel, run)) return -1;
+  return panel.content.widgets.findIndex((cell) => cell.model.id === run.cell_id);
+}
+
+/** Has the cells of open runs show them: those whose outputs were cleared, and those that no page shows, as of a page that was
+ * loaded again before it was saved. The record of an earlier run, which the file has, makes room, as it did when the cell
+ * ran again. `executions` tells of the cells that are run here. */
+export function showsLostRuns(
+  tracker: INotebookTracker,
+  runs: Pick<OpenRuns, "listed">,
+  executions: typeof NotebookActions.executionScheduled,
+): void {
+  // What they ran before may still be listed. A notebook that is loaded again has other models.
+  const ran = new WeakSet<ICellModel>();
+  executions.connect((_, { cell }) => ran.add(cell.model));
+  runs.listed.connect((_, open) =>
+    tracker.forEach((panel) => {
+      if (!panel.context.isReady) return;
+      for (const run of open) {
+        const index = indexOf(panel, run);
+        const model = panel.content.widgets[index]?.model;
+        if (model === undefined) continue;
+        if (hasShown(panel, model.id, run.run_id) || (!run.shown && !ran.has(model) && isOlder(model, run)))
+          showAgain(panel, index, run.run_id);
+      }
+    }),
+  );
+}
+
+/** Whether a cell has nothing but what earlier runs have left. */
+function isOlder(model: ICellModel, { run_id: runId }: ListedRun): boolean {
+  const outputs = (model as Partial<ICodeCellModel>).outputs?.toJSON() ?? [];
+  return outputs.every((output) => isOfOtherRun(output, runId));
+}
+
+/** Shows a run in its cell, in place of what earlier ones have left there. False where it can't, or the run is shown. */
+export function showAgain(panel: NotebookPanel, index: number, runId: string): boolean {
+  const { model, widgets } = panel.content;
+  const cell = widgets[index]?.model as (ICellModel & Partial<ICodeCellModel>) | undefined;
+  if (model?.readOnly !== false || cell?.outputs === undefined) return false;
+  const isCleared = hasShown(panel, cell.id, runId);
+  // Else a cell that runs has its own output in a moment.
+  if (cell.executionState === "running" && !isCleared) return false;
+  const outputs = cell.outputs.toJSON();
+  if (outputs.some((output) => isOfRun(output, runId))) return false;
+  const data = { [RUN_VIEW]: { run_id: runId }, "text/plain": GOING_ON };
+  const shown = { output_type: "display_data", data, metadata: { [OPEN_RUN]: runId } };
+  const kept = outputs.filter((output) => isCleared || !isOfOtherRun(output, runId));
+  if (kept.length < outputs.length) cell.outputs.fromJSON(kept);
+  cell.outputs.add(shown);
+  return true;
+}
+
+/** Watches all notebooks in the page. */
+export function reportsRemoved(tracker: INotebookTracker): void {
+  tracker.widgetAdded.connect((_, panel) => {
+    void panel.context.ready.then(() => {
+      if (!panel.isDisposed && panel.content.model !== null) reportRemoved(panel.content.model);
+    });
+  });
+}
+
+export function reportRemoved(model: Pick<INotebookModel, "cells" | "deletedCells" | "isDisposed">): void {
+  let known = idsOf(model);
+  let due = false;
+  model.cells.changed.connect(() => {
+    if (due) return;
+    due = true;
+    // A cell that is moved is taken out and put in again.
+    queueMicrotask(() => {
+      due = false;
+      if (model.isDisposed) return;
+      const now = idsOf(model);
+      const deleted = new Set([...model.deletedCells, ...known]);
+      // Those that came back, as by Undo, are no news for the kernel.
+      model.deletedCells.splice(0, Infinity, ...[...deleted].filter((id) => !now.has(id)));
+      known = now;
+    });
+  });
+}
+
+function idsOf(model: Pick<INotebookModel, "cells">): ReadonlySet<string> {
+  return new Set(Array.from(model.cells, (cell) => cell.id));
 }

@@ -3,8 +3,7 @@ import type { CodeCell } from "@jupyterlab/cells";
 import { NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode, isError, takesQuestions } from "./ask";
-import { watchDrawn } from "./drawnCells";
-import { actions, button } from "./elements";
+import { watchDrawn, actions, button } from "./elements";
 import { asksAgent } from "./prompts";
 
 const BUTTONS = "agent-kernel-error";

@@ -1,21 +1,16 @@
 /** Ways to a run's cell and card, also where its notebook is closed, or its output hidden or lost. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
-import { Dialog, showDialog } from "@jupyterlab/apputils";
 import type { Cell, MarkdownCell } from "@jupyterlab/cells";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { isCode } from "./ask";
-import { insertBelow } from "./answers";
 import type { RunPlace } from "./listedRuns";
-import { hasKernelOf, indexOf, showAgain } from "./lostRuns";
+import { indexOf, showAgain } from "./documents";
 
 const FIND_MS = 5_000;
 const SCROLL_MS = 2_000;
-const LOST =
-  "Its cell is not there: the notebook was loaded again before it was saved, or the cell was deleted. The run goes on, " +
-  "and a cell below can show the card.";
 
-/** False where its cell is there and not drawn: JupyterLab draws those of a large notebook one after another, for
- * minutes, and scrolls to none before. */
+/** False where its cell is not to be seen: it was deleted, or is not drawn yet. JupyterLab draws those of a large notebook
+ * one after another, for minutes, and scrolls to none before. */
 export type GoToRun = (run: RunPlace & { readonly run_id?: string }, isWaiting: boolean) => Promise<boolean>;
 
 export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoToRun {
@@ -35,11 +30,7 @@ export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoT
       if (isWaiting && run.run_id !== undefined) showAgain(panel, index, run.run_id);
       return reveal(panel.content, index, isWaiting);
     }
-    if (isWaiting && run.cell_id !== null) {
-      await panel.sessionContext.ready;
-      if (hasKernelOf(panel, run)) await offer(panel);
-    }
-    return true;
+    return run.cell_id === null;
   };
 }
 
@@ -63,15 +54,6 @@ export async function cardIn(place: HTMLElement): Promise<HTMLElement | null> {
 
 export function frame(): Promise<void> {
   return new Promise((done) => requestAnimationFrame(() => done()));
-}
-
-/** Tells that a notebook has lost the cell of a run, and offers to show its card below the active one. */
-async function offer(panel: NotebookPanel): Promise<void> {
-  const buttons = [Dialog.cancelButton(), Dialog.okButton({ label: "Show It Below" })];
-  const { button } = await showDialog({ title: "The Card Is Not in This Notebook", body: LOST, buttons });
-  if (!button.accept || panel.isDisposed) return;
-  if (insertBelow(panel.content, panel.content.activeCellIndex, ["%agent show"]))
-    await NotebookActions.run(panel.content, panel.sessionContext);
 }
 
 /** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. Whether the cell is drawn. */

@@ -4,7 +4,7 @@ import { Notification } from "@jupyterlab/apputils";
 import type { INotebookTracker } from "@jupyterlab/notebook";
 import type { GoToRun } from "./goToRun";
 import type { Waiting } from "./listedRuns";
-import { isIn } from "./lostRuns";
+import { isIn } from "./documents";
 import type { OpenRuns } from "./openRuns";
 import type { Settings } from "./settings";
 

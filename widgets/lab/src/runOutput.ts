@@ -10,8 +10,7 @@ import { GONE, WIDGET_VIEW, type WidgetManager } from "../../src/card/notebookRe
 import { fromServer, widgetManagers } from "../../src/served";
 import { isCode } from "./ask";
 import { RUN_VIEW } from "./documents";
-import { watchDrawn } from "./drawnCells";
-import { actions, button } from "./elements";
+import { watchDrawn, actions, button } from "./elements";
 import type { ListedRun } from "./listedRuns";
 import { listRuns } from "./openRuns";
 import { endedShown } from "./pages";

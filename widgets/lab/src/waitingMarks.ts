@@ -4,12 +4,10 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 import { isCode } from "./ask";
-import { isOfRun } from "./documents";
-import { watchDrawn } from "./drawnCells";
-import { button } from "./elements";
+import { isOfRun, indexOf, isIn } from "./documents";
+import { watchDrawn, button } from "./elements";
 import { type GoToRun, headingOf } from "./goToRun";
 import { type ListedRun, type Waiting, countOf, summary } from "./listedRuns";
-import { indexOf, isIn } from "./lostRuns";
 import type { OpenRuns } from "./openRuns";
 
 const MARK = "agent-kernel-waits";

@@ -4,12 +4,10 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state/model";
 import { ruleText } from "../text/words";
-import { Button } from "../ui/button";
-import { Choices } from "../ui/choices";
-import { ACTIONS } from "./actions";
+import { Button, Choices, Plain } from "../ui/parts";
+import { ACTIONS } from "./looks";
 import type { CallModel } from "../store/run";
 import { useRun } from "./context";
-import { Plain } from "../ui/untrustedText";
 
 export type RuleScope = Exclude<Scope, "once">;
 

@@ -9,12 +9,9 @@ import { cut, duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { OnceButton } from "../ui/button";
-import { Fold } from "../ui/fold";
+import { OnceButton, Fold, useSeconds, Plain } from "../ui/parts";
 import { Icon } from "../ui/icon";
-import { useSeconds } from "../ui/hooks";
 import { keyOf, pressByKey } from "../ui/keys";
-import { Plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
 import { CallBody, StaleCell, changeCount } from "./code";
 import type { RunController } from "../store/controller";
@@ -25,9 +22,8 @@ import { Draft, EditActions, EditPanel } from "./edit";
 import { folds } from "../store/folding";
 import { ASKING, CALL_STATES, type StateLook } from "./looks";
 import { OutputList, OutputNote } from "./outputs";
-import { ProblemWords } from "./problem";
+import { ProblemWords, UndoRow, decidedBy, statusLine, timedOut } from "./statusLine";
 import { Question } from "./question";
-import { UndoRow, decidedBy, statusLine, timedOut } from "./statusLine";
 
 /** The reason that the log has where a cell was run again: see `stop_for`. */
 const RUN_AGAIN = "Its cell was run again.";

@@ -11,9 +11,8 @@ import type { CodeToken } from "../text/highlight";
 import { plural } from "../text/format";
 import { copyButton } from "../ui/copying";
 import { insertCells, watchCell } from "../ui/events";
-import { Fold } from "../ui/fold";
+import { Fold, Plain } from "../ui/parts";
 import { Icon } from "../ui/icon";
-import { Plain } from "../ui/untrustedText";
 
 export const CallBody = memo(function CallBody(props: {
   name: string;

@@ -1,13 +1,10 @@
 /** The row of buttons on a waiting call, what stands there once one was pressed, and the field for a reason. */
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { SentCommand } from "../channel/channel";
 import { SHARED } from "../text/words.gen";
-import { Bar } from "../ui/bar";
-import { Button } from "../ui/button";
-import { usePageId } from "../ui/hooks";
-import { Icon } from "../ui/icon";
-import { ACTIONS } from "./actions";
+import { Button, usePageId } from "../ui/parts";
+import { ACTIONS } from "./looks";
 import { type RulePanel, maySaveRule } from "./allow";
 import type { CallModel } from "../store/run";
 import { useRun } from "./context";
@@ -69,13 +66,10 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
 export function SentRow({ choice, sent }: { choice: string; sent: SentCommand }): JSX.Element {
   const run = useRun();
   const queued = sent.status === "queued";
-  const heldBack = useHeldBack() && !queued;
   return (
     <div class="ak-actions">
-      {heldBack && <Icon name="clock" tone="ak-calm" />}
-      <span role={heldBack ? "status" : undefined}>
+      <span>
         You chose <b>{choice}</b>.{queued && " It is sent when the connection is back."}
-        {heldBack && " The kernel takes it when the running cell ends."}
       </span>
       {queued && (
         <span class="ak-right">
@@ -119,31 +113,5 @@ export function ReasonPanel({ card, draft }: { card: CallModel; draft: { text: s
         <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
       </div>
     </>
-  );
-}
-
-/** A click that a kernel receives at once is answered long before. */
-const LATE_MS = 1_000;
-
-/** Whether a click that was made as this view appeared waits for the kernel. */
-export function useHeldBack(): boolean {
-  const { receives } = useRun().store;
-  const [late, setLate] = useState(false);
-  useEffect(() => {
-    if (receives === "always") return;
-    const timer = setTimeout(() => setLate(true), LATE_MS);
-    return () => clearTimeout(timer);
-  }, [receives]);
-  return late;
-}
-
-/** Under the header, once Stop or Cancel was pressed and while something runs. */
-export function InterruptNote(): JSX.Element | null {
-  if (!useHeldBack()) return null;
-  return (
-    <Bar role="status" icon="clock">
-      <b>Not stopped yet.</b> This kernel hears Stop and Cancel when what it runs has ended. To end that now, interrupt
-      the kernel.
-    </Bar>
   );
 }

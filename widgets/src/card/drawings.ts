@@ -11,9 +11,9 @@ import {
   type LuminoWidget,
   type Renderer,
   type WidgetManager,
+  typesetIn,
 } from "./notebookRenderers";
 import type { DisplayBlock } from "../state/outputs";
-import { typesetterOf } from "../ui/typesetting";
 
 /** The time (ms) that a widget's model may take to come, from the kernel or after a reload, before it counts as absent. */
 const MODEL_MS = 5_000;
@@ -24,11 +24,11 @@ const LATE_LOOK_MS = 2_000;
 export class Drawings {
   private readonly drawings = new Map<string, Drawing>();
 
-  /** Typesets the formulas of an answer. */
-  readonly typeset: (element: Element) => void;
+  constructor(private readonly manager: WidgetManager | undefined) {}
 
-  constructor(private readonly manager: WidgetManager | undefined) {
-    this.typeset = typesetterOf(manager);
+  /** Typesets the formulas of an answer. */
+  typeset(element: Element): void {
+    typesetIn(element, this.manager);
   }
 
   /** By which MIME type the notebook draws this bundle; `null` where cards show it themselves. */

@@ -14,9 +14,8 @@ import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers } fr
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { changedLines } from "../text/arguments";
-import { highlighter } from "../text/highlight";
+import { highlighter, shellLanguage } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
-import { shellLanguage } from "../text/shell";
 import { ask, COMPLETE, complete } from "../ui/events";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 

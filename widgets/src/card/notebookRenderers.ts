@@ -72,3 +72,42 @@ export function resized(widget: LuminoWidget): void {
 function send(widget: LuminoWidget, type: string, fields: object = {}): void {
   if (!widget.isDisposed) widget.processMessage({ type, isConflatable: false, conflate: () => false, ...fields });
 }
+
+/** What other pages typeset formulas with. */
+interface MathPage {
+  readonly MathJax?: { typesetPromise?(nodes: Element[]): Promise<unknown> };
+  readonly katex?: { render(tex: string, element: Element, options: object): void };
+}
+
+/** Typesets the formulas in an element: by JupyterLab's and Notebook's own typesetter, else the page's MathJax or KaTeX. */
+export function typesetIn(element: Element, manager: WidgetManager | undefined): void {
+  const formulas = [...element.querySelectorAll<HTMLElement>(".ak-formula:not([data-typeset])")];
+  // A view comes into the page after it was rendered.
+  if (formulas.length > 0) requestAnimationFrame(() => formulas.forEach((formula) => typeset(formula, manager)));
+}
+
+/** Of the formula alone: what stands around it may be money. */
+function typeset(formula: HTMLElement, manager: WidgetManager | undefined): void {
+  const page = globalThis as MathPage;
+  const own = manager?.rendermime?.latexTypesetter;
+  formula.dataset.typeset = "";
+  try {
+    if (own) void own.typeset(formula);
+    else if (page.MathJax?.typesetPromise) page.MathJax.typesetPromise([formula]).catch(ignore);
+    else if (page.katex) renderWithKatex(formula, page.katex);
+    else delete formula.dataset.typeset;
+  } catch (error) {
+    ignore(error);
+  }
+}
+
+function renderWithKatex(formula: HTMLElement, katex: NonNullable<MathPage["katex"]>): void {
+  const displayMode = formula.dataset.display !== undefined;
+  const marks = displayMode ? 2 : 1;
+  katex.render(formula.textContent.slice(marks, -marks), formula, { displayMode, throwOnError: false, trust: false });
+}
+
+/** Formulas that can't be typeset stay as they were written. */
+function ignore(error: unknown): void {
+  console.warn("Agent Kernel: a formula was not typeset.", error);
+}

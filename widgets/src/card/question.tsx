@@ -4,12 +4,10 @@ import { useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
 import { parseArguments } from "../text/arguments";
 import { SHARED } from "../text/words.gen";
-import { Button } from "../ui/button";
-import { ACTIONS } from "./actions";
+import { Button, usePageId, Plain } from "../ui/parts";
+import { ACTIONS } from "./looks";
 import type { CallModel } from "../store/run";
 import { useRun } from "./context";
-import { usePageId } from "../ui/hooks";
-import { Plain } from "../ui/untrustedText";
 
 /** So many choices have a key each. */
 const NUMBERED = 9;

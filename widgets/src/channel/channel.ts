@@ -4,12 +4,10 @@ import { callOf, emptyRun, runEnded, type RunState } from "../state/model";
 import { fromSnapshot, patchCall, reduce } from "../state/reduce";
 import { randomId } from "../text/format";
 import { ANOTHER_TAB, type Decider } from "../text/words";
-import type { Receives, Transport, TransportListener } from "./transport";
+import type { Transport, TransportListener } from "./transport";
 
 /** After this long without a connection nothing can be promised, so nothing can be decided. */
 export const DECISIONS_OFF_AFTER_MS = 60_000;
-/** Where the snapshot does not have all of a run that is under way, that is read again from the log, up to this many events. */
-const REPLAY_AT_MOST = 20_000;
 
 /** A command of this page. A decision is kept until the log says how its call was decided. */
 export interface SentCommand<Command = ClientCommand> {
@@ -42,9 +40,7 @@ export class Channel implements TransportListener {
   commands: Commands = new Map();
   /** Approvals and pauses that this page answered, for "Approved by you". */
   private readonly own = new Set<string>();
-  private runs = new Map<string, RunState>();
-  /** The runs as the events of the past make them, until all of those are read again. Views show the snapshot's till then. */
-  private replayed: Map<string, RunState> | null = null;
+  private readonly runs = new Map<string, RunState>();
   private readonly listeners = new Set<() => void>();
   /** The `seq` of the last event taken: each is taken once and in order, whatever the line does. */
   private last = 0;
@@ -65,10 +61,6 @@ export class Channel implements TransportListener {
 
   constructor(private readonly transport: Transport) {
     transport.start(this);
-  }
-
-  get receives(): Receives {
-    return this.transport.receives;
   }
 
   state(runId: string): RunState {
@@ -221,7 +213,7 @@ export class Channel implements TransportListener {
       // It says how far the log is: what this page does not have by now, it asks for.
       if (event.seq > this.last) this.resume();
     } else if (event.type !== "ack") this.logged(event); // what came of an acknowledged command is in the log
-    if (this.replayed === null || event.type === "session" || event.type === "error") this.changed();
+    this.changed();
   }
 
   private logged(event: ServerEvent): void {
@@ -245,16 +237,12 @@ export class Channel implements TransportListener {
   private take(event: ServerEvent): void {
     if (event.run_id !== null) {
       const context = { live: event.seq > this.liveAfter, own: this.own };
-      const runs = this.replayed ?? this.runs;
-      runs.set(event.run_id, reduce(runs.get(event.run_id) ?? emptyRun(event.run_id), event, context));
+      this.runs.set(event.run_id, reduce(this.state(event.run_id), event, context));
     }
     for (const sent of this.commands.values()) {
       if (event.type === "approval_response" && answeredBy(sent.command) === event.approval_id) this.forget(sent, true);
       else if (event.type === "tool_complete" && sent.callId === event.tool_call_id) this.forget(sent, false);
     }
-    if (this.replayed === null || event.seq < this.liveAfter) return;
-    this.runs = this.replayed;
-    this.replayed = null;
   }
 
   private onSession(event: SessionEvent): void {
@@ -268,30 +256,23 @@ export class Channel implements TransportListener {
     this.greeted = true;
     if (farBehind) {
       // One that was not asked for: this page was away for so long that the snapshot takes the events' place.
-      this.startFrom(event);
+      this.startFrom(event, event.last_seq);
     } else if (this.fresh || startedOver) {
       this.fresh = false;
-      this.begin(event);
+      this.startFrom(event, event.resume_from);
       if (this.transport.greets) this.resume();
     }
     this.flush(event);
     this.tellViews();
   }
 
-  private begin(event: SessionEvent): void {
-    this.startFrom(event);
-    const active = event.snapshot.runs.some((run) => run.status === "queued" || run.status === "running");
-    if (!active || event.last_seq > REPLAY_AT_MOST || event.last_seq === 0) return;
-    if (event.resume_from === 0) this.replayed = new Map();
-    this.jumpTo(event.resume_from);
-  }
-
-  private startFrom(event: SessionEvent): void {
+  /** Takes the snapshot, which shows all up to an event of the log, or nothing where all events are to be read. */
+  private startFrom({ snapshot, last_seq }: SessionEvent, shownTo: number): void {
     this.runs.clear();
-    this.replayed = null;
-    this.liveAfter = event.last_seq;
-    this.jumpTo(event.last_seq);
-    for (const run of event.snapshot.runs) this.runs.set(run.run_id, fromSnapshot(event.snapshot, run.run_id));
+    this.liveAfter = last_seq;
+    this.jumpTo(shownTo);
+    if (shownTo === 0) return;
+    for (const run of snapshot.runs) this.runs.set(run.run_id, fromSnapshot(snapshot, run.run_id));
   }
 
   private resume(): void {

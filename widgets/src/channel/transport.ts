@@ -13,11 +13,7 @@ export interface TransportListener {
   ended(status: "refused" | "gone"): void;
 }
 
-/** When the runtime receives what a page sends. A kernel does at any time where messages have a channel apart from its cells. */
-export type Receives = "always" | "usually";
-
 export interface Transport {
-  readonly receives: Receives;
   /** True where the runtime learns of each connection, and begins it with a `session` event. Else a `resume` asks for it. */
   readonly greets: boolean;
   start(listener: TransportListener): void;
@@ -39,7 +35,6 @@ export interface MessageModel {
 const ASK_AGAIN_MS = 1_000;
 
 export class KernelTransport implements Transport {
-  readonly receives = "usually";
   readonly greets = false;
   private asking: ReturnType<typeof setInterval> | undefined;
   private stop = (): void => undefined;
@@ -135,7 +130,6 @@ export function channelAddress(conversationId: string, page: Page = document): A
 
 export class SocketTransport implements Transport {
   readonly greets = true;
-  readonly receives = "always";
   private socket: WebSocket | null = null;
   private listener: TransportListener | null = null;
   private failures = 0;

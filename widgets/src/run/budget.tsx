@@ -3,15 +3,13 @@ import type { JSX, TargetedKeyboardEvent } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
 import { count, money, timeOfDay, wholeSeconds } from "../text/format";
-import { Button } from "../ui/button";
-import { ACTIONS } from "../card/actions";
+import { Button, usePageId, Plain } from "../ui/parts";
+import { ACTIONS } from "../card/looks";
 import { SentRow } from "../card/decision";
 import { pressByKey } from "../ui/keys";
 import type { RunController } from "../store/controller";
 import type { RunStore } from "../store/run";
 import { Icon } from "../ui/icon";
-import { usePageId } from "../ui/hooks";
-import { Plain } from "../ui/untrustedText";
 import { raisedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 
@@ -164,7 +162,9 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
             {LIMITS[name].add}
             <input
               class="ak-field ak-num"
-              inputMode={name === "usd" ? "decimal" : "numeric"}
+              type="number"
+              min="0"
+              step={name === "usd" ? "0.01" : "1"}
               data-enter="send"
               aria-label={LIMITS[name].add}
               aria-invalid={parsed(name, texts[name]) === null}
@@ -241,24 +241,12 @@ function amount(name: Limit, value: number): string {
 function offered(name: Limit, budget: BudgetLimits): string {
   const most = budget[name] ?? 0;
   if (name === "usd") return Math.max(0.01, most / 2).toFixed(2);
-  return count(Math.max(1, Math.round(most / (name === "seconds" ? 120 : 2))));
+  return String(Math.max(1, Math.round(most / (name === "seconds" ? 120 : 2))));
 }
 
 function parsed(name: Limit, text: string | undefined): number | null {
-  const value = name === "usd" ? dollars(text ?? "") : digits(text ?? "");
-  return value > 0 && value <= MOST ? value : null;
-}
-
-function digits(text: string): number {
-  const plain = text.replaceAll(/[\s,.'’_]/g, "");
-  return /^\d+$/.test(plain) ? Number(plain) : 0;
-}
-
-/** "0.25", "$ 1,000.50" and "0,25"; what may be read in two ways is refused. */
-function dollars(text: string): number {
-  const plain = text.replaceAll(/[\s$]/g, "");
-  if (/^[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(plain)) return Number(plain.replaceAll(",", ""));
-  return /^(\d+|\d*[.,]\d+)$/.test(plain) ? Number(plain.replace(",", ".")) : 0;
+  const value = Number(text);
+  return value > 0 && value <= MOST && (name === "usd" || Number.isInteger(value)) ? value : null;
 }
 
 function addition(reached: readonly Limit[], texts: Readonly<Record<string, string>>): BudgetLimits | null {

@@ -2,14 +2,12 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
-import { byTheService, count, cut, limit, money, spent, tokens, wholeSeconds } from "../text/format";
+import { byTheService, cut, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { approvedByRecordingWords, filled, modelWords, nameOf, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { Button, PressedButton } from "../ui/button";
+import { Button, PressedButton, useSeconds, Plain } from "../ui/parts";
 import { beginConversation } from "../ui/events";
-import { useSeconds } from "../ui/hooks";
 import { Icon, type IconName } from "../ui/icon";
-import { Plain } from "../ui/untrustedText";
 import type { RunController } from "../store/controller";
 import { Instructions, Rules, followed } from "./rules";
 import type { RunStore } from "../store/run";
@@ -193,26 +191,7 @@ function Spent({ run }: { run: RunView }): JSX.Element | null {
   }
   if (budget.tokens !== null && !run.recorded)
     parts.push(`${usage.estimated ? "about " : ""}${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);
-  return parts.length === 0 ? null : (
-    <span class="ak-num ak-spent" title={details(run)}>
-      {parts.join(" · ")}
-    </span>
-  );
-}
-
-function details({ usage, recorded }: RunView): string | undefined {
-  const some = ([words, number]: [string, number | undefined]): string[] =>
-    number ? [`${count(number)} ${words}`] : [];
-  const parts = (
-    [
-      ["tokens from the cache", usage.cached_tokens],
-      ["written to the cache", usage.cache_write_tokens],
-      ["for reasoning", usage.reasoning_tokens],
-    ] as [string, number | undefined][]
-  ).flatMap(some);
-  if (usage.estimated) parts.push("some estimated, because the service did not count them");
-  if (usage.cost_is_partial) parts.push(usage.cost === null ? "no price is known" : "a price is not known in full");
-  return recorded || parts.length === 0 ? undefined : `Of these: ${parts.join(", ")}.`;
+  return parts.length === 0 ? null : <span class="ak-num ak-spent">{parts.join(" · ")}</span>;
 }
 
 const CONTINUES =

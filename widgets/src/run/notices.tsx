@@ -2,20 +2,17 @@
 import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
-import { ACTIONS } from "../card/actions";
+import { ACTIONS } from "../card/looks";
 import { useRun } from "../card/context";
-import { ProblemWords } from "../card/problem";
+import { ProblemWords } from "../card/statusLine";
 import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
 import { type Call, type Problem, type RunState, asksWhatNow, callsInOrder, needsYou, pauseOf } from "../state/model";
 import { oneLine, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { delayWords } from "../text/words";
-import { Bar } from "../ui/bar";
-import { Button, OnceButton } from "../ui/button";
-import { useSeconds } from "../ui/hooks";
+import { Bar, Button, OnceButton, useSeconds, Message, Plain } from "../ui/parts";
 import { Icon } from "../ui/icon";
 import { pressByKey } from "../ui/keys";
-import { Message, Plain } from "../ui/untrustedText";
 import type { RunController } from "../store/controller";
 
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {

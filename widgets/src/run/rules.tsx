@@ -6,9 +6,7 @@ import { useRun } from "../card/context";
 import type { PolicyMode, RunView } from "../protocol";
 import { leftOut } from "../text/format";
 import { ruleText } from "../text/words";
-import { Button, OnceButton, PressedButton } from "../ui/button";
-import { Choices } from "../ui/choices";
-import { Plain } from "../ui/untrustedText";
+import { Button, OnceButton, PressedButton, Choices, Plain } from "../ui/parts";
 
 type Rule = RunView["policy"]["rules"][number];
 

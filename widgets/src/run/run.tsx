@@ -1,25 +1,26 @@
 /** A run: its header, then answers, calls and notices in the model's order. */
-import { useSignal } from "@preact/signals";
+import { useSignal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, useContext } from "preact/hooks";
 import { Card } from "../card/card";
-import { RunContext } from "../card/context";
-import { InterruptNote } from "../card/decision";
+import { RunContext, DrawingsContext } from "../card/context";
 import { CALL_STATES } from "../card/looks";
 import type { Channel } from "../channel/channel";
 import { type Call, type RunState, callOf, callsInOrder, delayOf, pauseOf, runEnded } from "../state/model";
 import { visible } from "../text/invisible";
 import { byWhom, delayWords, pausedWords } from "../text/words";
 import { cellBefore } from "../ui/focus";
-import { Guard } from "../ui/button";
+import { Guard, usePageId, Plain } from "../ui/parts";
 import { fieldOf } from "../ui/keys";
 import { SUPPRESS_SHORTCUTS, passOn, recipientOf } from "../ui/notebook";
-import { Message, Thinking } from "./answer";
 import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "../store/controller";
 import { Header } from "./header";
 import { BatchBar, ConnectionBar, DelayBar, Note, Notice, RunAheadBar, UnservedNote } from "./notices";
-import type { RunStore } from "../store/run";
+import { memo } from "preact/compat";
+import { StreamingMarkdown } from "../text/markdown";
+import { addCopyButtons } from "../ui/copying";
+import { Icon } from "../ui/icon";
 
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
@@ -60,7 +61,6 @@ export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.El
           <Header controller={controller} prompt={prompt} />
           <ConnectionBar controller={controller} />
           {unserved && !store.ended.value && <UnservedNote />}
-          <Interrupting store={store} />
           <RunAheadBar shown={aheadShown} />
           <Items controller={controller} />
           <Announcements controller={controller} />
@@ -119,11 +119,6 @@ function useSlices(total: number): number {
     if (total > 0) show(total <= shown ? Infinity : Math.min(2 * shown, shown + LARGEST_SLICE));
   }, [total, shown]);
   return shown;
-}
-
-function Interrupting({ store }: { store: RunStore }): JSX.Element | null {
-  const shown = store.interrupting.value && !store.ended.value && (store.stopping.value || store.busy.value);
-  return shown ? <InterruptNote /> : null;
 }
 
 /** The last announcement. The past is not read out when a page is opened again. */
@@ -191,4 +186,47 @@ function callAnnouncement(before: Call | undefined, call: Call): string[] {
   if (call.state === "executing")
     return [call.tool_name === "ask_user" ? "The agent asks you a question." : `${name} is running.`];
   return [`${name}: ${CALL_STATES[call.state].word}.`];
+}
+
+interface MessageProps {
+  /** `null` for the message that is being written, which renders by itself as `growing` does. */
+  text: string | null;
+  growing: ReadonlySignal<string>;
+}
+
+/** One message of the model. The text is put in by hand, so that finished blocks are never touched again. */
+const Message = memo(function Message({ text, growing }: MessageProps): JSX.Element {
+  const root = useRef<HTMLDivElement>(null);
+  const drawings = useContext(DrawingsContext);
+  const stream = useRef<StreamingMarkdown | null>(null);
+  const streaming = text === null;
+  const shown = text ?? growing.value;
+  useLayoutEffect(() => {
+    if (root.current === null) return;
+    stream.current ??= new StreamingMarkdown(root.current, (block) => {
+      addCopyButtons(block);
+      drawings.typeset(block);
+    });
+    stream.current.show(shown, !streaming);
+  }, [shown, streaming, drawings]);
+  return <div class={`ak-answer ${streaming ? "ak-streaming" : ""}`} data-role="answer" ref={root} />;
+});
+
+function Thinking({ thought }: { thought: ReadonlySignal<string> }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const id = usePageId();
+  return (
+    <div class="ak-card ak-thinking">
+      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <Icon name="run" tone="ak-calm ak-spin" />
+        <span class="ak-muted">Thinking</span>
+        <span class="ak-state">
+          <Icon name={open ? "down" : "right"} tone="ak-chev" />
+        </span>
+      </button>
+      <div id={id} class="ak-say ak-muted" hidden={!open}>
+        {open && <Plain text={thought.value} />}
+      </div>
+    </div>
+  );
 }

@@ -57,8 +57,8 @@ export class RunController {
   }
 
   send(command: ClientCommand): void {
-    if (command.type === "tool_cancel") this.store.interrupting.value = true;
-    this.dispatch(command);
+    this.channel.send(command, this.runId);
+    this.store.refresh();
   }
 
   /** Sends the answer to a question, or that there is none. */
@@ -72,7 +72,7 @@ export class RunController {
   retry(card: CallModel, outside = false): void {
     if (card.retry.peek() !== "offered") return;
     card.asked.value = "retry";
-    this.dispatch({ type: "tool_retry", tool_call_id: card.id, ...(outside && { outside }) });
+    this.send({ type: "tool_retry", tool_call_id: card.id, ...(outside && { outside }) });
     this.focus.handOver(card.id);
   }
 
@@ -80,7 +80,7 @@ export class RunController {
   proceed(card: CallModel): void {
     if (card.retry.peek() !== "offered") return;
     card.asked.value = "continue";
-    this.dispatch({ type: "tool_continue", tool_call_id: card.id });
+    this.send({ type: "tool_continue", tool_call_id: card.id });
     this.focus.handOver(card.id);
   }
 
@@ -89,7 +89,7 @@ export class RunController {
     const undo = card.undo.peek();
     if (undo !== "offered" && undo !== "redo") return;
     card.undoAsked.value = card.call.peek();
-    this.dispatch({ type: "tool_undo", tool_call_id: card.id, ...(undo === "redo" && { redo: true }) });
+    this.send({ type: "tool_undo", tool_call_id: card.id, ...(undo === "redo" && { redo: true }) });
     this.focus.keep(card.id);
   }
 
@@ -108,8 +108,8 @@ export class RunController {
   stop(): void {
     const { store } = this;
     if (store.stopping.peek() || store.ended.peek()) return;
-    store.stopping.value = store.interrupting.value = true;
-    this.dispatch({ type: "cancel", run_id: this.runId });
+    store.stopping.value = true;
+    this.send({ type: "cancel", run_id: this.runId });
     this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
   }
 
@@ -125,13 +125,13 @@ export class RunController {
 
   tryAgain(): void {
     this.store.triedAt.value = this.store.items.peek().length;
-    this.dispatch({ type: "run_retry", run_id: this.runId });
+    this.send({ type: "run_retry", run_id: this.runId });
     this.focus.handOver(null);
   }
 
   tryNow(delay: DelayView): void {
     this.store.hurried.value = { since: delay.since, at: new Date(this.now()).toISOString() };
-    this.dispatch({ type: "try_now", run_id: this.runId });
+    this.send({ type: "try_now", run_id: this.runId });
   }
 
   /** What came to have the focus takes no key that was on its way. */
@@ -150,11 +150,6 @@ export class RunController {
     if (state !== "awaiting_approval") return false;
     const command = { type: "approval_response", approval_id, digest, ...decision } as const;
     return this.channel.decide(command, card.id, this.runId);
-  }
-
-  private dispatch(command: ClientCommand): void {
-    this.channel.send(command, this.runId);
-    this.store.refresh();
   }
 
   /** `answered` is the card that gives the focus away; the panels of the `closed` ones go with the answer. */

@@ -1,10 +1,6 @@
-/** One run on one view, as signals that follow its events, a frame at a time.
- *
- * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
- * components. So a channel calls back, and what it holds is copied. */
+/** One run on one view, as signals that follow its events, a frame at a time. */
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { type Channel, pendingDecision, pendingRaise } from "../channel/channel";
-import type { Receives } from "../channel/transport";
 import {
   asksWhatNow,
   callOf,
@@ -40,7 +36,6 @@ export type Asked = "retry" | "continue" | null;
 export class RunStore {
   readonly state: Signal<RunState>;
   readonly connection;
-  readonly receives: Receives;
   readonly commands;
   /** The runs that this one waits for, the one that goes on first. */
   readonly ahead: Signal<readonly RunState[]> = signal(NOTHING);
@@ -51,8 +46,6 @@ export class RunStore {
   /** For a moment after a decision, so that a second click does not hit the next card. */
   readonly guarded = signal(false);
   readonly stopping = signal(false);
-  /** Stop or Cancel was pressed. */
-  readonly interrupting = signal(false);
   readonly focusedCall = signal<string | null>(null);
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
@@ -68,7 +61,6 @@ export class RunStore {
   ) {
     this.state = signal(channel.state(runId));
     this.connection = signal(channel.connection);
-    this.receives = channel.receives;
     this.commands = signal(channel.commands);
     this.copy();
   }
@@ -107,7 +99,6 @@ export class RunStore {
   readonly thinking = computed(() => this.state.value.thinking !== null && !this.ended.value);
   readonly folds = computed(() => foldsOf(this.state.value));
   readonly calls = computed(() => callsInOrder(this.state.value).map((call) => this.call(call.tool_call_id)));
-  readonly busy = computed(() => this.calls.value.some((card) => card.call.value.state === "executing"));
   /** Whether what is asked for now is done: the run has not ended, and the line is there. */
   readonly goesOn = computed(
     () => this.run.value?.status === "running" && !this.stopping.value && this.connection.value.status === "open",

@@ -25,7 +25,6 @@ export class Part<T> {
 }
 
 export const highlighting = new Part(() => import("./highlight"));
-export const shellHighlighting = new Part(() => import("./shell"));
 
 /** Beyond this a parse would be felt; the text is then shown plain. */
 const HIGHLIGHT_AT_MOST = 100_000;
@@ -34,7 +33,7 @@ const HIGHLIGHT_AT_MOST = 100_000;
 export function linesOf(code: string, language: string): CodeToken[][] {
   if (code.length <= HIGHLIGHT_AT_MOST && ["python", "json", "shell"].includes(language)) {
     const highlight = highlighting.value;
-    const parser = language === "shell" ? shellHighlighting.value?.shellLanguage.parser : highlight?.PARSERS[language];
+    const parser = highlight?.PARSERS[language];
     if (highlight !== null && parser !== undefined) return highlight.highlightLines(code, parser);
   }
   return code.split("\n").map((text) => [{ text, classes: "" }]);

@@ -1,4 +1,6 @@
 /** Code in JupyterLab's colours, for the cards and for the editor: one set of classes for both. */
+import { StreamLanguage } from "@codemirror/language";
+import { shell } from "@codemirror/legacy-modes/mode/shell";
 import type { Parser } from "@lezer/common";
 import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
 import { parser as jsonParser } from "@lezer/json";
@@ -15,7 +17,13 @@ export const highlighter = tagHighlighter([
   { tag: tags.number, class: "ak-t-n" },
 ]);
 
-export const PARSERS: Readonly<Record<string, Parser>> = { python: pythonParser, json: jsonParser };
+export const shellLanguage = StreamLanguage.define(shell);
+
+export const PARSERS: Readonly<Record<string, Parser>> = {
+  python: pythonParser,
+  json: jsonParser,
+  shell: shellLanguage.parser,
+};
 
 export interface CodeToken {
   readonly text: string;

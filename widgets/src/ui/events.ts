@@ -41,7 +41,7 @@ export const COMPLETE = "agent-kernel:complete";
 export interface Completions {
   readonly from: number;
   readonly to: number;
-  readonly options: readonly { readonly label: string; readonly type?: string }[];
+  readonly options: readonly { readonly label: string }[];
 }
 
 export interface Complete {
