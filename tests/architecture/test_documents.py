@@ -122,7 +122,7 @@ def test_each_document_below_docs_is_reached_by_a_link() -> None:
 
 
 def test_the_page_on_the_notebook_names_every_key_of_a_card() -> None:
-    actions = (ROOT / "widgets" / "src" / "card" / "actions.ts").read_text(encoding="utf-8")
+    actions = (ROOT / "widgets" / "src" / "card" / "looks.ts").read_text(encoding="utf-8")
     keys = {key for listed in re.findall(r"\bkeys: \[([^]]*)\]", actions) for key in re.findall(r'"([^"]+)"', listed)}
     said = re.sub(r"\bEsc\b", "Escape", (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8"))
     assert "A" in keys
