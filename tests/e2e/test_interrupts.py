@@ -2,7 +2,6 @@
 
 import re
 
-from playwright.sync_api import TimeoutError as PageTimeoutError
 from playwright.sync_api import expect
 
 from agent_kernel.testing import call, say
@@ -10,11 +9,9 @@ from agent_kernel.testing.wire.chat import streamed
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
-from tests.e2e.records import assert_record_is_saved
 from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
-NOTICE = "Stopped, because the kernel was interrupted."
 ASLEEP = "import time\nprint('asleep', flush=True)\ntime.sleep(600)"
 
 
@@ -22,41 +19,23 @@ def press_toolbar(notebook: NotebookPage) -> None:
     notebook.page.locator("jp-button[data-command='notebook:interrupt-kernel']:visible").click()
 
 
-def press_keys(notebook: NotebookPage) -> None:
-    """I, I in command mode, as the cell has it after it was run."""
-    notebook.command("notebook:enter-command-mode")
-    expect(notebook.page.locator(".jp-Notebook.jp-mod-commandMode .jp-Cell.jp-mod-active")).to_be_focused()
-
-    def pressed() -> bool:
-        try:
-            with notebook.page.expect_request("**/interrupt*", timeout=5_000):
-                notebook.page.keyboard.press("i")
-                notebook.page.keyboard.press("i")
-        except PageTimeoutError:
-            return False  # a second lay between the two, which are no chord then
-        return True
-
-    wait_until(pressed, "the kernel's interrupt to be asked for")
-
-
-def stopped(notebook: NotebookPage, number: int = 0) -> None:
+def stopped(notebook: NotebookPage, number: int) -> None:
     """That record says why, in the neutral words of what was stopped."""
-    record = notebook.record().nth(number)
-    expect(record).to_contain_text(NOTICE)
-    expect(record).to_contain_text("stopped")
-    expect(record).not_to_contain_text("failed")
+    expect(notebook.record().nth(number)).to_contain_text("Stopped, because the kernel was interrupted.")
+    expect(notebook.record().nth(number)).not_to_contain_text("failed")
 
 
 def test_the_kernels_interrupt_stops_the_agent_unless_a_cell_of_ones_own_runs(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
     words = streamed(say("One word and another. " * 200), pause=0.05)
-    model.says(words, call("run_python", code="ran = 1"), call("run_python", code=ASLEEP))
+    asks = call("run_python", code="ran = 1")
+    model.says(words, asks, call("run_python", code=ASLEEP), asks)
     cells = ["%%agent\nThink about it.", "%%agent\nAsk me.", "%%agent --policy allow\nTake ten minutes."]
-    notebook = open_notebook([LOAD, *cells, "'ran' in globals()", ASLEEP, "%%agent --wait\nAsk me.", "'behind'"])
+    notebook = open_notebook([LOAD, *cells, "'ran' in globals()", ASLEEP])
     notebook.run_through(1)
     expect(notebook.page.locator(".jp-Notebook [data-role=answer]")).to_contain_text("One word and another.")
-    press_keys(notebook)
+    press_toolbar(notebook)
     stopped(notebook, 0)
 
     notebook.run(2)
@@ -78,17 +57,6 @@ def test_the_kernels_interrupt_stops_the_agent_unless_a_cell_of_ones_own_runs(
     assert len(model.requests()) == 3, "the model was asked on"
     notebook.run(4)
     assert notebook.text(4) == "False"
-
-    model.says(call("run_python", code="ran = 1"), call("run_python", code="ran = 1"))
-    notebook.run(6, wait=False)
-    notebook.run(7, wait=False)
-    notebook.wait_for_state("awaiting_approval")
-    press_toolbar(notebook)
-    stopped(notebook, 3)
-    wait_until(lambda: notebook.outputs(6)[-1]["output_type"] == "error", "the cell to end")
-    assert notebook.outputs(6)[-1]["traceback"] == ["KeyboardInterrupt: the agent's run was stopped."]
-    assert notebook.text(7) == "", "Run all stops"
-    assert_record_is_saved(notebook.save(), 6)
 
     notebook.run(2)
     notebook.wait_for_state("awaiting_approval")

@@ -7,38 +7,6 @@ from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
-ANSWER = (
-    """There are **two** of `each`, and """
-    + "a word and another, " * 30
-    + """
-
-- one
-- two
-    - nested
-
-| fruit | weight | note |
-| - | -: | :-: |
-| apple | 3 | good |
-
-```python
-x = 1
-```
-
-# One
-
-### Three
-
-> A quotation.
-
-It is $x^2$. The end."""
-)
-BLOCKS = """root => [...root.querySelectorAll('p, li, h1, h3, pre, th, td, blockquote, code')].map(block => {
-  const { x, y, width, height } = block.getBoundingClientRect();
-  const { y: top } = root.getBoundingClientRect();
-  const side = getComputedStyle(block).textAlign.replace('start', 'left').replace('-webkit-', '');
-  return [block.tagName, ...[x, y - top, width, height].map(Math.round), side];
-})"""
-
 
 def test_a_reader_keeps_their_place_below_cards_that_come_and_fold_and_sees_the_record_from_within_long_ones(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
@@ -87,22 +55,3 @@ def _top(cell: Locator) -> float:
             () => done(cell.getBoundingClientRect().top))))"""
     )
     return top
-
-
-def test_an_answer_has_the_lines_and_columns_that_it_has_in_the_record(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    last = Gate(say(ANSWER))
-    model.says(calls(call("run_python", code="1"), text=ANSWER), last)
-    notebook = open_notebook(["%load_ext agent_kernel", "%%agent --policy allow\nTell me."])
-    notebook.run_through(1)
-    notebook.wait_for_state("success")
-    live = page.locator(".jp-Notebook .ak-answer")
-    page.set_viewport_size({"width": 600, "height": 900})
-    expect(live).to_contain_text("The end.")
-    expect(live.locator("[data-typeset]")).to_have_count(1)
-    before = live.evaluate(BLOCKS)
-    last.open()
-    answer = notebook.record().locator("[data-role=answer]")
-    expect(answer.locator("mjx-container")).to_have_count(1)
-    assert answer.evaluate(BLOCKS) == before

@@ -15,9 +15,6 @@ from tests.e2e.records import WIDGET
 from tests.programs import wait_until
 
 CHART = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
-STYLED = (
-    "import pandas as pd\npd.DataFrame({'a': [1, 2]}).style.set_properties(**{'background-color': 'rgb(255, 200, 0)'})"
-)
 TABLE = "import pandas as pd\npd.DataFrame({'fruit': ['apple', 'pear'], 'weight': [3, 5]})"
 FORMULA = "from IPython.display import Math\nMath(r'\\frac{a}{b}')"
 DRAWING = (
@@ -32,12 +29,6 @@ ROWS = (
     "pd.set_option('display.max_rows', None)\n"
     "pd.DataFrame({name: range(5_000) for name in ('one', 'two', 'three', 'four')})"
 )
-VEGA = (
-    "from IPython.display import display\n"
-    "display({'application/vnd.vegalite.v5+json': {'data': {'values': [{'a': 1, 'b': 2}, {'a': 2, 'b': 3}]},"
-    " 'mark': 'bar', 'encoding': {'x': {'field': 'a', 'type': 'ordinal'}, 'y': {'field': 'b', 'type':"
-    " 'quantitative'}}}}, raw=True)"
-)
 WIDE = "import pandas as pd\npd.DataFrame({f'a long name of a column {n}': [n] * 3 for n in range(60)})"
 LATE = (
     "import asyncio\nfrom IPython.display import HTML, display\nlook = asyncio.Event()\n"
@@ -49,16 +40,14 @@ SCRIPT = (
     "from IPython.display import HTML\nHTML('<p>counts</p><script>window.ran = (window.ran ?? 0) + 1;"
     "document.currentScript.previousElementSibling.textContent += window.ran</script>')"
 )
-ALL = [CHART, STYLED, FORMULA, VEGA, DRAWING, SCRIPT, WIDE, SLIDER, PROGRESS, INTERACT, LATE, TABLE, PICTURE, ROWS]
+ALL = [CHART, FORMULA, DRAWING, SCRIPT, WIDE, SLIDER, PROGRESS, INTERACT, LATE, TABLE, PICTURE, ROWS]
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it.", "slider.value", "look.set()\nprint('mine')"]
 
 
-def results(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [output for output in outputs if RESULT_MARK in output.get("metadata", {})]
-
-
 def calls_of(outputs: list[dict[str, Any]]) -> list[int]:
-    return [output["metadata"][RESULT_MARK]["call"] for output in results(outputs)]
+    """Which call each output is of, where it is of one."""
+    marks = [output.get("metadata", {}).get(RESULT_MARK) for output in outputs]
+    return [mark["call"] for mark in marks if mark]
 
 
 def cell(notebook: NotebookPage) -> Locator:
@@ -69,56 +58,44 @@ def assert_drawn_in_cards(notebook: NotebookPage) -> None:
     page, plot = notebook.page, notebook.card(0).locator(".js-plotly-plot .main-svg").first
     expect(plot).to_be_visible()
     expect(notebook.card(0).locator(".js-plotly-plot")).to_contain_text("Weights")
-    expect(notebook.card(1).locator("td").first).to_have_css("background-color", "rgb(255, 200, 0)")
-    expect(notebook.card(2).locator("mjx-container")).to_be_visible()
-    expect(notebook.card(3).locator("canvas.marks")).to_be_visible()
-    expect(notebook.card(4).locator(".ak-drawn img, .ak-drawn svg")).to_be_visible()
-    expect(notebook.card(5)).to_contain_text("counts1")
+    expect(notebook.card(1).locator("mjx-container")).to_be_visible()
+    expect(notebook.card(2).locator(".ak-drawn img, .ak-drawn svg")).to_be_visible()
+    expect(notebook.card(3)).to_contain_text("counts1")
 
-    # A large table scrolls in its card, and a chart keeps to the card's width.
-    frame = notebook.card(6).locator(".ak-drawn > .jp-RenderedHTML")
+    # A large table scrolls in its card.
+    frame = notebook.card(4).locator(".ak-drawn > .jp-RenderedHTML")
     wait_until(lambda: frame.evaluate("frame => frame.scrollWidth > frame.clientWidth"), "the table to be wider")
-    page.set_viewport_size({"width": 800, "height": 900})
-    page.wait_for_function(
-        "() => { const plot = document.querySelector('.js-plotly-plot .main-svg').getBoundingClientRect();"
-        " return plot.right <= document.querySelector('.ak-card').getBoundingClientRect().right; }"
-    )
 
     # Folded and unfolded, it is the same drawing: no script runs again.
-    heads = page.locator("button.ak-head")
     for _ in range(2):
-        heads.nth(5).click()
-        heads.nth(0).click()
-    expect(plot).to_be_visible()
+        page.locator("button.ak-head").nth(3).click()
     assert page.evaluate("window.ran") == 1
 
     # What is drawn after a call's end is in its card, and not below the cell that runs then.
     notebook.run(3)
-    expect(notebook.card(10)).to_contain_text("drawn late")
+    expect(notebook.card(8)).to_contain_text("drawn late")
     assert (notebook.text(3), len(notebook.outputs(3))) == ("mine", 1)
 
 
 def assert_live_in_cards(notebook: NotebookPage) -> None:
-    expect(notebook.card(8)).to_contain_text("80/80")
-    notebook.card(7).get_by_role("slider").press("ArrowRight")
-    expect(notebook.card(7).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(6)).to_contain_text("80/80")
+    notebook.card(5).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(5).locator(".widget-readout")).to_have_text("4")
     notebook.run_until(2, "4")
-    expect(notebook.card(9).locator(".widget-output")).to_have_text("x is 3")
-    notebook.card(9).get_by_role("slider").press("ArrowRight")
-    expect(notebook.card(9).locator(".widget-output")).to_have_text("x is 4")
+    notebook.card(7).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(7).locator(".widget-output")).to_have_text("x is 4")
     notebook.save()
     notebook.reload()
-    expect(notebook.card(7).locator(".widget-readout")).to_have_text("4")
-    expect(notebook.card(8)).to_contain_text("100%")
+    expect(notebook.card(5).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(6)).to_contain_text("100%")
 
 
 def assert_drawn(outputs: Locator) -> None:
-    """Chart, table with its colours, table, formula, drawing and picture: by the notebook's own renderers."""
+    """Chart, table, formula, drawing and picture: by the notebook's own renderers."""
     chart = outputs.locator(".jp-RenderedPlotly")
     chart.hover()  # Plotly's renderer shows a saved chart as a picture until then
     expect(chart.locator(".main-svg").first).to_be_visible()
     expect(chart).to_contain_text("Weights")
-    expect(outputs.locator("td", has_text="1").first).to_have_css("background-color", "rgb(255, 200, 0)")
     expect(outputs.locator("td", has_text="pear")).to_be_visible()
     expect(outputs.locator(".jp-RenderedLatex mjx-container")).to_be_visible()
     expect(outputs.locator(".jp-RenderedSVG img")).to_be_visible()
@@ -150,9 +127,6 @@ def assert_rows_a_press_away(outputs: Locator) -> None:
     expect(rows).to_have_count(0)
     press.click()
     expect(rows).to_be_visible()
-    expect(outputs.locator("tr", has_text="4998")).to_have_count(1)
-    press.click()
-    expect(rows).to_be_hidden()
 
 
 def assert_exported(path: Path) -> None:
@@ -173,8 +147,6 @@ def test_what_calls_show_is_drawn_in_cards_kept_in_the_file_and_live_as_long_as_
     assert_live_in_cards(notebook)
     end.open()
     expect(notebook.record()).to_be_visible()
-    expect(notebook.record()).to_contain_text("Shown with the answer: Plotly chart")
-    expect(notebook.record().locator("[data-agent-record] script")).to_have_count(0)
     assert_rows_a_press_away(cell(notebook))
     assert_drawn(cell(notebook))
     saved = notebook.save()
@@ -182,7 +154,7 @@ def test_what_calls_show_is_drawn_in_cards_kept_in_the_file_and_live_as_long_as_
     assert "data-agent-record" in outputs[0]["data"]["text/html"]
     assert outputs == notebook.outputs(1), "the server has nothing to add to what the page has"
     assert calls_of(outputs) == [*range(1, len(ALL) + 1)]
-    assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [8, 9, 10]
+    assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [6, 7, 8]
     nbformat.validate(saved)
     assert_live(notebook, 4)
     notebook.save()

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
-from tests.e2e.test_keys import INERT_WHILE_ONE_WAITS, OF_NOTEBOOKS, Keyboard
+from tests.e2e.test_keys import KEYS, OF_NOTEBOOKS, Keyboard
 from tests.e2e.test_running_again import wait_for_statuses
 
 
@@ -24,7 +24,7 @@ def test_a_cell_is_run_again_answered_by_keys_and_deleted_while_its_next_run_wai
     notebook.wait_for_state("awaiting_approval")
     wait_for_statuses(notebook_7, "Again.", ["cancelled", "running"])
 
-    keyboard.press_for_nothing(notebook.card(), INERT_WHILE_ONE_WAITS)
+    keyboard.press_for_nothing(notebook.card(), KEYS)
     keyboard.press("a")
     notebook.wait_for_state("success")
     keyboard.free()

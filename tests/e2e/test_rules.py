@@ -2,7 +2,6 @@
 
 from playwright.sync_api import expect
 
-from agent_kernel.record.words import ACTIONS
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LOAD_READY
@@ -15,20 +14,14 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     def write(path: str) -> Gate:
         return Gate(call("write_file", path=path, content="week,orders\n"))
 
-    turns = [
-        write("exports/a.csv"),
-        write("exports/b.csv"),
-        write("b.csv"),
-        write("exports/c.csv"),
-        write("exports/d.csv"),
-    ]
+    names = "exports/a.csv", "exports/b.csv", "b.csv", "exports/c.csv"
+    turns = [write(name) for name in names]
     turns[0].open()
     answer = Gate(say("Written."))
     model.says(*turns, answer)
     notebook = open_notebook([LOAD_READY, "%%agent\nWrite the weeks."])
     notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval")
-    expect(notebook.card()).to_contain_text("new file, 1 line")
     notebook.press("Always allow")
     notebook.card().get_by_text("CSV files in exports/").click()
     rule = 'allow write_file where path matches "exports/*.csv"'
@@ -48,15 +41,7 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     notebook.press("Approve", 2)
     turns[3].open()
     notebook.wait_for_state("awaiting_approval", 3)  # in the folder, without the rule
-    notebook.press("Don\u2019t ask again", 3)
-    expect(notebook.card(3)).to_contain_text(f"{rule} in this run")
-    notebook.press(ACTIONS["allowInRun"], 3)
-    turns[4].open()
-    notebook.wait_for_state("success", 4)
-    expect(badge).to_be_visible()
+    notebook.press("Approve", 3)
     answer.open()
     expect(notebook.record()).to_contain_text("Written.")
-    folder = notebook.path.parent
-    assert [(folder / name).exists() for name in ("exports/a.csv", "exports/b.csv", "b.csv", "exports/d.csv")] == [
-        True
-    ] * 4
+    assert all((notebook.path.parent / name).exists() for name in names)

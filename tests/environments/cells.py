@@ -8,11 +8,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Self
 
-import nbformat
 import websocket
 
 from tests.e2e.lab import LabServer
-from tests.e2e.records import WIDGET
 from tests.programs import wait_until
 
 SECONDS = 60.0
@@ -120,21 +118,6 @@ class Cells:
         """Run a cell with this prompt, in whose run a call waits: the call."""
         self.run(f"%%agent\n{prompt}")
         return self.next_approval()
-
-    def ask_and_save(self, prompt: str) -> Callable[[], str]:
-        """Ask, and save the notebook while the call waits; what saves it again, and returns what its file has then."""
-        cell = nbformat.v4.new_code_cell(f"%%agent\n{prompt}")
-        (widget,) = [one["content"]["data"] for one in self.run(cell.source) if one["msg_type"] == "display_data"]
-        self.next_approval()
-        cell.outputs = [nbformat.v4.new_output("display_data", widget)]
-        contents = f"api/contents/{self._name}"
-
-        def save(notebook: Any) -> str:
-            self.server.api("PUT", contents, {"type": "notebook", "format": "json", "content": notebook})
-            return (self.server.root / self._name).read_text()
-
-        assert WIDGET not in save({**self.server.api("GET", contents)["content"], "cells": [cell]})
-        return lambda: save(self.server.api("GET", contents)["content"])
 
     def waiting(self) -> list[Message]:
         """The calls of this kernel that wait for a decision."""

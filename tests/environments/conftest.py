@@ -1,6 +1,5 @@
 """Other environments of Jupyter: each test starts what it is about, as programs of their own."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,10 +8,7 @@ from tests.e2e.conftest import browser, model, pytest_runtest_makereport, shared
 from tests.e2e.conftest import fresh_page as page
 from tests.e2e.lab import LabServer
 from tests.environments.cells import Cells
-from tests.environments.embedded import ANSWER, IMPORTS
 from tests.environments.gateway import KernelGateway
-from tests.environments.versions import VERSIONS, python_with
-from tests.notebooks.kernel import TestKernel
 
 __all__ = ["browser", "model", "page", "pytest_runtest_makereport", "shared_model"]
 
@@ -30,28 +26,3 @@ def cells(front: LabServer, request: pytest.FixtureRequest) -> Iterator[Cells]:
     cells.run("%load_ext agent_kernel\nimport agent_kernel as ak")
     yield cells
     cells.close()
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    asked: str = request.param
-    return asked
-
-
-@pytest.fixture(scope="module")
-def shared_kernel(version: str) -> Iterator[TestKernel]:
-    """The graph is imported once for each version, which takes longer than the tests."""
-    kernel = TestKernel(dict(os.environ), python_with(version))
-    assert kernel.value("__import__('ipykernel').__version__") == repr(version)
-    kernel.run(IMPORTS)
-    kernel.run("from langgraph.graph import StateGraph")
-    yield kernel
-    kernel.close()
-
-
-@pytest.fixture
-def kernel(shared_kernel: TestKernel) -> TestKernel:
-    shared_kernel.listeners.clear()
-    shared_kernel.run("%reset -f")
-    shared_kernel.run(IMPORTS + ANSWER)
-    return shared_kernel

@@ -3,86 +3,107 @@
 The page is simulated at the level of Jupyter's messages. It says what JupyterLab says, on the channels it uses.
 """
 
-from pathlib import Path
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.environments.embedded import START, approve
+from tests.environments.versions import VERSIONS, python_with
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
+IMPORTS = "from agent_kernel.testing import ScriptedModel, call, calls, say\nimport agent_kernel as ak\n"
+ANSWER = 'model = ScriptedModel([call("run_python", code="x = 6 * 7\\nprint(x)"), say("It is **42**.")])\n'
+START = "run = ak.Agent(model=model).start('What is 6 * 7?')"
+WAITS = {"wait": f"{START}\nrun.wait()", "await": f"{START}\nawait run"}
 
-def seqs(frames: list[dict[str, Any]]) -> list[int]:
-    return [frame["seq"] for frame in frames]
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def shared_kernel(request: pytest.FixtureRequest) -> Iterator[TestKernel]:
+    """The graph is imported once for each version, which takes longer than the tests."""
+    kernel = TestKernel(dict(os.environ), python_with(request.param))
+    assert kernel.value("__import__('ipykernel').__version__") == repr(request.param)
+    kernel.run(IMPORTS)
+    kernel.run("from langgraph.graph import StateGraph")
+    yield kernel
+    kernel.close()
 
 
-def test_a_click_counts_while_a_cell_runs_that_waits_for_no_run(kernel: TestKernel, tmp_path: Path) -> None:
+@pytest.fixture
+def kernel(shared_kernel: TestKernel) -> TestKernel:
+    shared_kernel.listeners.clear()
+    shared_kernel.run("%reset -f")
+    shared_kernel.run(IMPORTS + ANSWER)
+    return shared_kernel
+
+
+def decide(page: Page, approved: bool) -> dict[str, Any]:
+    """Decide on the first call that asks. Returns what was asked."""
+    asked = page.event("approval_request")
+    page.send(type="approval_response", approval_id=asked["approval_id"], approved=approved, digest=asked["digest"])
+    return asked
+
+
+@pytest.mark.parametrize("code", WAITS.values(), ids=WAITS)
+def test_a_click_counts_while_the_cell_waits_and_the_cells_behind_it_run_after_it_once(
+    kernel: TestKernel, code: str
+) -> None:
+    kernel.run("ran = []")
     page = Page(kernel)
-    kernel.run(START, allow_stdin=True)
+    first = kernel.send(f"{code}\nran.append(run.text)", allow_stdin=True)
+    behind = kernel.send("ran.append(x); ran")
     page.open()
-    gate = tmp_path / "gate"
-    busy = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)", allow_stdin=True)
-    approve(page)
-    page.event("approval_response")
-    gate.touch()
-    kernel.result(busy)
+    decide(page, approved=True)
     assert page.event("complete")["finish_reason"] == "stop"
+    assert [frame["seq"] for frame in page.frames] == list(range(1, len(page.frames) + 1))
+    assert "data-agent-record" in page.record()["data"]["text/html"]
+    assert kernel.result(first).reply["status"] == "ok"
+    assert kernel.result(behind).value == "['It is **42**.', 42]"
 
 
-def test_stop_ends_a_call_that_runs(kernel: TestKernel) -> None:
-    code = "import time\\nprint('asleep', flush=True)\\ntime.sleep(600)\\nprint('awake')"
-    kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Done.")])')
+def test_stop_ends_the_call_that_runs_in_a_waiting_cell(kernel: TestKernel) -> None:
+    kernel.run(f"model = ScriptedModel([call('run_python', code={SLEEPS!r})])")
     page = Page(kernel)
-    kernel.run(START, allow_stdin=True)
+    cell = kernel.send(f"{WAITS['wait']}\nrun.status, len(run.tool_calls)", allow_stdin=True)
     page.open()
-    approve(page)
+    asked = decide(page, approved=True)
     page.event("tool_output")
-    page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
-    assert kernel.value("run.wait(40).status") == "'cancelled'"
-    assert "awake" not in kernel.run("print(run.tool_calls[0].result)").streams()
+    page.send(type="cancel", run_id=asked["run_id"])
+    assert kernel.result(cell).value == "('cancelled', 1)"
 
 
-def test_what_a_page_missed_is_sent_again(kernel: TestKernel) -> None:
+SLEEPS = "import time\nprint('asleep', flush=True)\ntime.sleep(600)"
+
+
+def test_an_interrupt_of_the_waiting_cell_ends_its_run_and_aborts_the_cells_behind_it(kernel: TestKernel) -> None:
     page = Page(kernel)
     kernel.run(START, allow_stdin=True)
     page.open()
-    page.event("approval_request")
-    before = len(page.frames)
-    page.resume(2)
-    page.until(lambda: len(page.frames) >= 2 * before - 2)
-    assert seqs(page.frames[before:])[: before - 2] == seqs(page.frames[2:before])
-    approve(page)
-    page.record()
-    assert kernel.value("run.wait(40).status") == "'complete'"
+    cell = kernel.send("print('waits', flush=True)\nrun.wait()", allow_stdin=True)
+    behind = kernel.send("behind = 1")
+    kernel.printed(cell, "waits")
+    page.resume(0)
+    seen = len(page.frames)
+    page.until(lambda: len(page.frames) > seen)  # the cell hears the page: it waits
+    kernel.manager.interrupt_kernel()
+    assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
+    assert kernel.result(behind).reply["status"] == "aborted"
+    assert kernel.value("run.wait(40).status") == "'cancelled'"
 
 
-def test_pages_hear_nothing_of_a_servers_requests(kernel: TestKernel) -> None:
-    kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()')
-    assert kernel.states_around_a_request() == ["busy execute_request", "execute_input", "idle execute_request"]
-
-
-AGAIN_WAITS = {"wait": "run.wait()", "await": "await run", "between cells": "None"}
-FIRST = "first = run = ak.Agent(model=model).start('The first.'); held = "
-AGAIN = "run = ak.Agent(model=ScriptedModel([say('fine')])).start('Again.')\nheld = "
-
-
-@pytest.mark.parametrize("waits", AGAIN_WAITS.values(), ids=AGAIN_WAITS)
-def test_a_cell_that_is_run_again_while_it_waits_gives_way_to_its_next_run(kernel: TestKernel, waits: str) -> None:
-    page = Page(kernel, "The first.")
-    first = kernel.send_cell("a", FIRST + waits, allow_stdin=True)
-    if waits == "None":  # ipykernel 7.0 may pass by a message that comes while it replies (ipython/ipykernel#1529)
-        kernel.result(first)
+def test_a_cell_that_is_run_again_while_it_waits_gives_way_to_its_next_run(kernel: TestKernel) -> None:
+    page = Page(kernel, "What is 6 * 7?")
+    first = kernel.send_cell("a", f"{START}; first = run; run.wait()", allow_stdin=True)
     page.open()
     page.event("approval_request")
-    other = kernel.send_cell("b", "'the cell between'")
-    again = kernel.send_cell("a", AGAIN + waits, allow_stdin=True)
-    for cell in (first, other, again):
+    code = "run = ak.Agent(model=ScriptedModel([say('fine')])).start('Again.'); run.wait()"
+    again = kernel.send_cell("a", code, allow_stdin=True)
+    for cell in (first, again):
         assert kernel.result(cell).reply["status"] == "ok"
-    assert kernel.result(other).value == "'the cell between'"
     assert kernel.value("first.wait(40).status, run.wait(40).status, run.text") == "('cancelled', 'complete', 'fine')"
-    assert kernel.value("[(call.state, call.reason) for call in first.tool_calls]") == (
-        "[('superseded', 'Its cell was run again.')]"
+    assert kernel.value("first.tool_calls[0].state, first.tool_calls[0].reason") == (
+        "('superseded', 'Its cell was run again.')"
     )

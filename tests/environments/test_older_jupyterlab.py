@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.e2e import fix_scene
 from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel
+from tests.e2e.test_fixing import open_scene, play
 from tests.environments.versions import beside_this_environment, python_with
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
@@ -20,7 +20,7 @@ def test_a_failing_cell_is_mended_by_one_press_and_one_approval_and_put_back_by_
 ) -> None:
     variables = beside_this_environment(model.server.environment())
     with LabServer(tmp_path, variables, python=python_with(OLDEST, "jupyterlab")) as lab:
-        notebook = fix_scene.open_scene(lab, page)
+        notebook = open_scene(lab, page)
         assert page.evaluate("window.jupyterapp.version") == OLDEST
-        fix_scene.play(notebook, model)
+        play(notebook, model)
         lab.close_kernels()

@@ -11,8 +11,6 @@ from agent_kernel.testing import call, say
 from tests.e2e.lab import TOKEN, App, LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 from tests.e2e.records import assert_record_is_saved
-from tests.environments.cells import Cells
-from tests.programs import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
@@ -74,19 +72,3 @@ def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenMode
         notebook.run(2)
         assert notebook.text(2) == "42"
         assert_record_is_saved(notebook.save(), 1, "Six times seven is", "run_python")
-
-
-def test_a_save_puts_the_record_where_the_file_says_that_a_run_waits_which_was_lost_with_its_server(
-    model: WrittenModel, tmp_path: Path
-) -> None:
-    model.says(call("run_python", code="product = 6 * 7"))
-    with LabServer(tmp_path, model.server.environment(), app="jupyter_server") as lab:
-        cells = Cells.of_notebook(lab, "lost.ipynb")
-        cells.run(CELLS[0])
-        saved_again = cells.ask_and_save("What is six times seven?")
-        lab.kill()
-        assert "Waiting for you: Run Python (run_python)" in (lab.root / "lost.ipynb").read_text()
-        lab.start_again()
-        wait_until(lambda: "Agent run: failed." in saved_again(), "the record")
-        assert "The kernel was lost." in (lab.root / "lost.ipynb").read_text()
-        cells.close()

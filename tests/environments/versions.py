@@ -2,7 +2,6 @@
 own."""
 
 import fcntl
-import json
 import os
 import site
 import subprocess
@@ -63,13 +62,3 @@ def beside_this_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Variables with which JupyterLab of another environment has this one's extensions."""
     places = filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")])
     return {**variables, "JUPYTER_PATH": os.pathsep.join(places)}
-
-
-def write_kernelspec(data: Path, python: str) -> str:
-    """Make a kernel for this Python known in a Jupyter data directory; its name."""
-    folder = data / "kernels" / "other"
-    folder.mkdir(parents=True)
-    argv = [python, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {"argv": argv, "display_name": "Other", "language": "python", "metadata": {"debugger": False}}
-    (folder / "kernel.json").write_text(json.dumps(spec))
-    return os.fspath(folder.name)
