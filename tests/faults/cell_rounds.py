@@ -6,6 +6,7 @@ Meanwhile the page, the kernel or the server is struck, as in `server_rounds`.
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from tests.faults import checks
 from tests.faults.figures import Figures
 from tests.faults.open_notebook import OpenNotebook, new_cell
 from tests.faults.rounds import play_all
-from tests.faults.server_rounds import ServerRound, play, strike_kernel, strike_server
+from tests.faults.server_rounds import StruckRound, play, strike_kernel, strike_server
 
 Tool = Literal["edit_cell", "insert_cell", "run_cell"]
 TOOLS: tuple[Tool, ...] = ("edit_cell", "insert_cell", "run_cell")
@@ -45,13 +46,13 @@ class Planned:
 
 
 @dataclass
-class CellRound(ServerRound):
+class CellRound(StruckRound):
     planned: list[Planned] = field(default_factory=list)
     page: OpenNotebook | None = None
 
     @property
     def path(self) -> str:
-        return f"{self.name.split()[0]}.ipynb"
+        return f"round-{self.number}.ipynb"
 
     async def start_kernel(self) -> str:
         """A notebook with a kernel, which a page has open or not."""
@@ -89,7 +90,7 @@ class CellRound(ServerRound):
             steps[-1].append((one.tool, one.arguments()))
         return {"steps": steps, "pause": self.random.choice([0, 0.002])}
 
-    def check_calls(self, calls: list[Any]) -> None:
+    def check_calls(self, calls: Iterable[Mapping[str, Any]]) -> None:
         ran = checks.counted(self.counter)
         document = self._document()
         for call in calls:
@@ -98,7 +99,7 @@ class CellRound(ServerRound):
             elif call["state"] not in checks.FINAL:
                 self.fault("dishonest_states", f"{call['tool_call_id']} is {call['state']}")
 
-    def _of(self, call: Any) -> Planned:
+    def _of(self, call: Mapping[str, Any]) -> Planned:
         arguments = json.loads(call["tool_input"])
         found = [one for one in self.planned if one.tool == call["tool_name"] and one.arguments() == arguments]
         assert len(found) == 1, call
@@ -112,7 +113,7 @@ class CellRound(ServerRound):
             saved |= Counter(cell["source"] for cell in self.page.cells)
         return saved
 
-    def _check(self, call: Any, one: Planned, ran: Counter[str], document: Counter[str]) -> None:
+    def _check(self, call: Mapping[str, Any], one: Planned, ran: Counter[str], document: Counter[str]) -> None:
         name, state, text = call["tool_call_id"], call["state"], f"{call['result']} {call['reason']}"
         changes = one.tool != "run_cell"
         there = document[one.source] if changes else 0

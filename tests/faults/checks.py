@@ -4,11 +4,12 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from agent_kernel.log.event_rows import frames_after
+from tests.faults.planned_model import mark_of
 
 FINAL = frozenset({"invalid", "success", "error", "denied", "cancelled", "superseded", "expired", "unknown"})
 ENDED = frozenset({"complete", "cancelled", "error"})
@@ -55,6 +56,41 @@ def gaps(numbers: Iterable[int], after: int) -> list[str]:
             faults.append(f"{number} came after {after}")
         after = number
     return faults
+
+
+def call_faults(calls: Iterable[Mapping[str, Any]], counter: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """The faults of a round's calls: the figure, and what is the matter. `counter` says how often each mark was left. A
+    call that is asked for again leaves the same mark, so marks are counted over all calls that may leave them."""
+    same: dict[str, list[Mapping[str, Any]]] = {}
+    for call in calls:
+        if call["state"] not in FINAL:
+            yield "dishonest_states", f"{call['tool_call_id']} is left {call['state']}"
+        if call["state"] != "invalid":
+            same.setdefault(mark_of(call["tool_input"]), []).append(call)
+    for mark, group in same.items():
+        yield from _mark_faults(group, counter.get(mark, 0))
+    for mark in counter:
+        if mark not in same:
+            yield "ran_undecided", f"{mark} was left by no call of the log"
+
+
+def _mark_faults(group: list[Mapping[str, Any]], times: int) -> Iterator[tuple[str, str]]:
+    """Of calls with the same arguments, in the order in which they were asked for, which ran so many times."""
+    names = ", ".join(f"{call['tool_call_id']} ({call['state']})" for call in group)
+    may_have_run = [call for call in group if call["state"] not in DID_NOT_RUN and call["by"]]
+    if times > max(1, len(may_have_run)):
+        yield "calls_run_twice", f"{names} ran {times} times"
+    elif times > len(may_have_run):
+        yield "ran_undecided", f"{names} ran, and nobody let it"
+    if times < sum(call["state"] == "success" for call in may_have_run):
+        yield "dishonest_states", f"{names} is called a success more often than it ran"
+    in_question = False
+    for call in group:
+        if in_question and call["by"] not in (None, "user"):
+            yield "ran_undecided", f"{call['tool_call_id']} repeats a call whose outcome is unknown, by {call['by']}"
+        in_question = in_question or call["state"] == "unknown"
+        if not call.get("result", True):
+            yield "dishonest_states", f"the model hears nothing of {call['tool_call_id']}, which is {call['state']}"
 
 
 def counted(path: Path) -> Counter[str]:

@@ -1,28 +1,26 @@
 """Rounds of the page's habits: cells run again, cleared, deleted, a page loaded again, the kernel interrupted.
 
-A real server and a real kernel, which several rounds share; what a front end sends is sent, at random moments.
+A real server, and a kernel for each round; what a front end sends is sent, at random moments.
 """
 
 import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, assert_never
 
 from tests.faults import checks
 from tests.faults.figures import Figures
 from tests.faults.page import Asked, Page
-from tests.faults.planned_model import mark_of
-from tests.faults.rounds import Round, play_all
-from tests.faults.server import Server
+from tests.faults.rounds import ServerRound, play_all
 from tests.waiting import look_until
 
 Habit = Literal["again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell", "own cell"]
 HABITS: tuple[Habit, ...] = ("again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell")
 INTERRUPTS: tuple[Habit, ...] = ("interrupt", "interrupt", "interrupt own cell", "own cell", "another")
-ROUNDS_OF_A_KERNEL = 20
 INTERRUPTED = "Stopped, because the kernel was interrupted."
 UNSTOPPED = "[run.run_id for run in kernel_state().open_runs() if run.stop_cause is None]"
 OWN_CELL = f"""\
@@ -35,10 +33,8 @@ OPEN_RUNS = "import agent_kernel; print(sum(not run.done for run in agent_kernel
 
 
 @dataclass
-class PageRound(Round):
+class PageRound(ServerRound):
     page: Page = field(init=False)
-    after: str | None = None
-    """The last conversation before."""
     cell: str = ""
     holds: bool = False
     """Whether a cell waits for its run."""
@@ -48,9 +44,7 @@ class PageRound(Round):
 
     async def views(self) -> list[Any]:
         """The round's conversations."""
-        query = f"?after={self.after}" if self.after else ""
-        views = await self.server.api("GET", f"conversations{query}")
-        return [view for view in views if view["kernel_id"] == self.page.kernel]
+        return [view for view in await super().views() if view["kernel_id"] == self.page.kernel]
 
     async def runs(self) -> list[Any]:
         return [run for view in await self.views() for run in view["runs"]]
@@ -59,39 +53,17 @@ class PageRound(Round):
         return [run["run_id"] for run in await self.runs() if run["status"] not in checks.ENDED]
 
 
-async def ask(round_: PageRound, *, new: bool = False) -> None:
+async def ask(round_: PageRound) -> None:
     """Run the cell at hand, with a plan of its own."""
     chance = round_.random
-    plan = {
-        "steps": [chance.randint(1, 2) for _ in range(chance.randint(1, 2))],
-        "tool": "run_python",
-        "counter": str(round_.counter),
-        "seconds": chance.choice([0, 0.05, 0.3, 2]),
-        "pause": chance.choice([0, 0.002, 0.05]),
-    }
+    plan = round_.python_plan([0, 0.05, 0.3, 2], [0, 0.002, 0.05])
     round_.holds = chance.random() < 0.15
     options = [
-        *(["--new"] if new else []),
         *(["--wait"] if round_.holds else []),
         *(["--policy allow"] if chance.random() < 0.5 else []),
     ]
     asked = await round_.page.run(round_.cell, f"%%agent {' '.join(options)}\nGo on: {json.dumps(plan)}")
     round_.prompts.append(asked)
-
-
-async def person(round_: PageRound) -> None:
-    """Decides what waits, after a while."""
-    while True:
-        await asyncio.sleep(round_.random.uniform(0.02, 0.2))
-        for view in await round_.views():
-            if round_.random.random() < 0.5:
-                await decide(round_, view, approved=round_.random.random() < 0.85)
-
-
-async def decide(round_: PageRound, view: Any, *, approved: bool) -> None:
-    for call in view["tool_calls"]:
-        if call["state"] == "awaiting_approval":
-            await round_.decide(call, approved=approved)
 
 
 async def look(round_: PageRound) -> None:
@@ -195,10 +167,12 @@ async def interrupted_runs(round_: PageRound) -> set[str]:
     return {run["run_id"] for run in await round_.runs() if INTERRUPTED in [n["content"] for n in run["notices"]]}
 
 
-async def play(round_: PageRound, habits: Sequence[Habit]) -> None:
-    round_.cell = uuid.uuid4().hex
-    await ask(round_, new=True)
-    deciding = asyncio.create_task(person(round_))
+async def play(habits: Sequence[Habit], round_: PageRound) -> None:
+    round_.page, round_.cell = Page(round_.server, await round_.server.start_kernel()), uuid.uuid4().hex
+    await round_.page.open()
+    await round_.page.prints("%load_ext agent_kernel")
+    await ask(round_)
+    deciding = asyncio.create_task(round_.person())
     try:
         for _ in range(round_.random.randint(1, 4)):
             if round_.client is None and round_.random.random() < 0.7:
@@ -213,6 +187,8 @@ async def play(round_: PageRound, habits: Sequence[Habit]) -> None:
         await look_away(round_)
     async with asyncio.timeout(90):
         await finish(round_)
+    await round_.page.close()
+    await round_.server.ask("DELETE", f"api/kernels/{round_.page.kernel}")
 
 
 async def finish(round_: PageRound) -> None:
@@ -221,40 +197,18 @@ async def finish(round_: PageRound) -> None:
 
     async def nothing_is_open() -> bool:
         for view in await round_.views():
-            await decide(round_, view, approved=True)
-            await look_at_unknown(round_, view)
+            await round_.decide(view, approved=True)
+            await round_.continue_unknown(view)
         if not last.ended.is_set() or await round_.open_runs():
             return False
         # A run that has just been announced is known to the kernel only.
         return (await round_.page.prints(OPEN_RUNS)).strip() == "0"
 
     await look_until(nothing_is_open, "the runs to end")
-    await round_.page.prints("%agent new")
-    counter = checks.counted(round_.counter)
-    known: set[str] = set()
-    for view in await round_.views():
-        known |= await check(round_, view, counter)
-    if unknown := set(counter) - known:
-        round_.fault("ran_undecided", f"{unknown} ran, which no call asks for")
-
-
-async def look_at_unknown(round_: PageRound, view: Any) -> None:
-    for call in view["tool_calls"]:
-        if call["state"] == "unknown" and call["unknown_answer"] is None:
-            round_.figures.outcomes_answered += 1
-            async with round_.server.client(view["conversation_id"]) as client:
-                await client.send(type="tool_continue", tool_call_id=call["tool_call_id"])
-
-
-async def check(round_: PageRound, view: Any, counter: Mapping[str, int]) -> set[str]:
-    """The marks of this conversation's calls."""
-    marks: set[str] = set()
-    for call in view["tool_calls"]:
-        if call["state"] != "invalid":
-            marks.add(mark_of(call["tool_input"]))
-            round_.check_call(call, counter.get(mark_of(call["tool_input"]), 0))
-    round_.check_frames(await sent(round_, view))
-    return marks
+    views = await round_.views()
+    round_.check_calls(call for view in views for call in view["tool_calls"])
+    for view in views:
+        round_.check_frames(await sent(round_, view))
 
 
 async def sent(round_: PageRound, view: Any) -> list[dict[str, Any]]:
@@ -269,47 +223,11 @@ async def sent(round_: PageRound, view: Any) -> list[dict[str, Any]]:
     return frames
 
 
-class Rounds:
-    """Some rounds share a page and its kernel."""
-
-    def __init__(self, habits: Sequence[Habit]) -> None:
-        self._habits = habits
-        self._page: Page | None = None
-        self._left = 0
-        """How many more rounds are played there."""
-        self._after: str | None = None
-
-    async def play(self, round_: PageRound) -> None:
-        if self._left == 0:
-            self._page, self._left = await fresh(round_.server, self._page), ROUNDS_OF_A_KERNEL
-        assert self._page is not None
-        self._left -= 1
-        round_.page, round_.after = self._page, self._after
-        try:
-            await play(round_, self._habits)
-        except (AssertionError, TimeoutError):
-            self._left = 0
-            raise
-        finally:
-            self._after = (await round_.views() or [{"conversation_id": self._after}])[-1]["conversation_id"]
-
-
-async def fresh(server: Server, page: Page | None) -> Page:
-    """A page on a kernel of its own, in place of this one."""
-    if page is not None:
-        await page.close()
-        await server.ask("DELETE", f"api/kernels/{page.kernel}")
-    page = Page(server, await server.start_kernel())
-    await page.open()
-    await page.prints("%load_ext agent_kernel")
-    return page
-
-
 def run_habits(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which people do with their notebooks what people do."""
-    return asyncio.run(play_all(rounds, seed, first, PageRound, Rounds(HABITS).play))
+    return asyncio.run(play_all(rounds, seed, first, PageRound, partial(play, HABITS)))
 
 
 def run_interrupts(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the kernel is interrupted at any moment, with cells of the user's own beside the run."""
-    return asyncio.run(play_all(rounds, seed, first, PageRound, Rounds(INTERRUPTS).play))
+    return asyncio.run(play_all(rounds, seed, first, PageRound, partial(play, INTERRUPTS)))

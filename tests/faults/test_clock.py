@@ -1,15 +1,11 @@
 """The clock jumps by a day, forth and back. Limits and durations are measured on the monotonic clock, which such jumps
 leave alone; the order of events is their `seq`. The clock on the wall is only ever shown."""
 
-import os
 from datetime import datetime, timedelta, tzinfo
-from pathlib import Path
 from typing import Self
 
 import pytest
 
-from agent_kernel.log import owners
-from agent_kernel.log.store import Log
 from agent_kernel.protocol import events
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent
@@ -35,7 +31,7 @@ class Clock:
             def now(cls, tz: tzinfo | None = None) -> Self:
                 return super().now(tz) + clock.ahead
 
-        for module in (events, tool_call, owners):
+        for module in (events, tool_call):
             monkeypatch.setattr(module, "datetime", Jumping)
 
 
@@ -61,27 +57,3 @@ async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(clock: 
         assert [event.seq for event in one.events] == list(range(1, len(one.events) + 1))
         assert "Done." in render_record(result.run, result.messages, result.tool_calls)["text/plain"]
         await one.close()
-
-
-async def test_a_call_that_waits_expires_after_its_time_and_not_at_a_jump(clock: Clock) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        one = await stage(model, approval_seconds=0.3)
-        handle = await one.start()
-        [request] = await one.requests()
-        clock.ahead = -DAY
-        result = await handle.wait()
-        assert [done.state for done in result.tool_calls] == ["expired"]
-        assert request.expires_at is not None
-        await one.close()
-
-
-async def test_a_server_that_starts_a_day_later_leaves_the_runs_of_one_that_lives_alone(
-    clock: Clock, tmp_path: Path
-) -> None:
-    """What tells a dead owner from one that lives is its lock, not the age of its file."""
-    first = await Log.open(tmp_path / "log.sqlite")
-    clock.ahead = DAY
-    second = await Log.open(tmp_path / "log.sqlite")
-    assert sum("-owner-" in name for name in os.listdir(tmp_path)) == 2  # noqa: PTH208
-    await second.aclose()
-    await first.aclose()

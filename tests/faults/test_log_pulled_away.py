@@ -5,11 +5,10 @@ import asyncio
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,6 @@ def wal(log: Path) -> Path:
     return log.with_name(f"{log.name}-wal")
 
 
-def checkpoint(log: Path) -> Path:
-    """Have what is in the write-ahead log be in the file too, which is no harm."""
-    with closing(sqlite3.connect(log)) as sql:
-        sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    return log
-
-
 def overwrite(file: Path) -> None:
     size = file.stat().st_size
     with file.open("r+b") as opened:
@@ -48,19 +40,13 @@ def overwrite(file: Path) -> None:
         opened.write(b"\xaa" * (size - 4096))
 
 
-HARMS: dict[str, tuple[Harm, bool]] = {
-    "remove": (Path.unlink, True),
-    "move away": (lambda log: log.rename(log.with_name("elsewhere")), True),
-    "remove wal": (lambda log: wal(log).unlink(), True),
-    "empty": (lambda log: os.truncate(log, 0), True),
-    "cut in half": (lambda log: os.truncate(checkpoint(log), log.stat().st_size // 2), False),
-    "empty wal": (lambda log: os.truncate(wal(log), 0), True),
-    "overwrite pages": (lambda log: overwrite(checkpoint(log)), False),
-    "overwrite wal": (lambda log: overwrite(wal(log)), True),
-    "put a copy in its place": (lambda log: Path(shutil.copy(log, log.with_name("copy"))).replace(log), False),
+HARMS: dict[str, Harm] = {
+    "remove": Path.unlink,
+    "empty": lambda log: os.truncate(log, 0),
+    "overwrite wal": lambda log: overwrite(wal(log)),
+    "put a copy in its place": lambda log: Path(shutil.copy(log, log.with_name("copy"))).replace(log),
 }
-"""What is done to a log, and whether the trail is lost with it: else a server that starts then finds it in the
-write-ahead log. All but the first are part of `make soak`."""
+"""What is done to a log. All but the first are part of `make soak`."""
 
 
 def audit(log: Path) -> "subprocess.CompletedProcess[str]":
@@ -122,12 +108,10 @@ async def refuses_everything(server: Server, conversation: str, approval: str, c
 
 
 @pytest.mark.parametrize(
-    ("harm", "loses_the_trail"),
-    [pytest.param(*row, id=name, marks=() if name == "remove" else pytest.mark.soak) for name, row in HARMS.items()],
+    "harm",
+    [pytest.param(harm, id=name, marks=() if name == "remove" else pytest.mark.soak) for name, harm in HARMS.items()],
 )
-async def test_nothing_is_decided_with_a_log_that_was_pulled_away(
-    tmp_path: Path, harm: Harm, loses_the_trail: bool
-) -> None:
+async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path, harm: Harm) -> None:
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
         async with waiting(tmp_path / "server", model, plan_for(tmp_path)) as (server, conversation, approval, client):
             before = (tmp_path / "counter").read_text()
@@ -137,11 +121,6 @@ async def test_nothing_is_decided_with_a_log_that_was_pulled_away(
             assert "new log starts" in said
             assert (tmp_path / "counter").read_text() == before, "nothing ran"
             assert tracebacks(server) == ""
-        told = audit(server.log_path)
-        if loses_the_trail:
-            assert told.returncode == 1, told.stdout
-        assert "Traceback" not in told.stderr
-        assert "is empty" not in told.stdout
         # What it was told to do, somebody does.
         for file in server.log_path.parent.iterdir():
             file.unlink()
@@ -153,24 +132,6 @@ async def test_nothing_is_decided_with_a_log_that_was_pulled_away(
 async def has_head(log: Path) -> bool:
     note = read_note(log)
     return note is not None and note.head.number > 0
-
-
-@pytest.mark.soak
-async def test_a_log_that_is_touched_or_copied_or_put_back_goes_on_where_it_was(tmp_path: Path) -> None:
-    with FakeOpenAI([PlannedModel()], repeat=True) as model:
-        async with waiting(tmp_path / "server", model, plan_for(tmp_path)) as (server, conversation, approval, _):
-            for file in (server.log_path, wal(server.log_path)):
-                os.utime(file)
-                shutil.copy(file, tmp_path)
-            server.log_path.chmod(0o600)
-            elsewhere = server.log_path.with_name("elsewhere")
-            server.log_path.rename(elsewhere)
-            assert (await server.decide(approval))[0] == 503
-            elsewhere.rename(server.log_path)
-            assert (await server.decide(approval))[0] == 200
-            view = await server.ended(conversation)
-            assert [one["state"] for one in view["tool_calls"]] == ["success"] * 2
-        assert audit(server.log_path).returncode == 0
 
 
 async def test_a_call_that_runs_while_the_log_goes_ends_the_run_and_the_page_is_told(tmp_path: Path) -> None:

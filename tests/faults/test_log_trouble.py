@@ -45,22 +45,6 @@ async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_
     assert len(one.executor.ran) == 1
 
 
-async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in_its_turn() -> None:
-    with ScriptedModel([call("run_python", code="1"), *(say(word) for word in ("one", "two", "three"))]) as model:
-        one = await stage(model)
-        handles = [await one.start(prompt) for prompt in ("1", "2", "3")]
-        [request] = await one.requests()
-        await one.set_read_only(True)
-        with pytest.raises(LogUnavailable):
-            await one.conversation.cancel_run(handles[1].run_id)
-        await one.set_read_only(False)
-        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
-        results = [await handle.wait() for handle in handles]
-        assert [result.text for result in results] == ["one", "two", "three"]
-        assert [result.run.status for result in results] == ["complete"] * 3
-        await one.close()
-
-
 async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     stages: list[Stage] = []

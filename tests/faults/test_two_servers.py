@@ -1,6 +1,5 @@
 """Two real servers on one log: a run belongs to one of them, the other says so, and no event is lost between them."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -70,19 +69,3 @@ async def test_a_conversation_may_go_on_in_either_server_one_run_after_another(s
             assert await client.next() is not None
     assert [run["status"] for run in view["runs"]] == ["complete"] * 5
     assert checks.gaps([frame["seq"] for frame in client.frames[1:]], 0) == []
-
-
-async def test_of_runs_that_two_servers_start_at_the_same_instant_one_is_begun(servers: tuple[Server, Server]) -> None:
-    for _ in range(10):
-        conversation = await servers[0].new_conversation()
-        answers = await asyncio.gather(
-            *(post(server, f"conversations/{conversation}/runs", {"content": "Go."}) for server in servers)
-        )
-        begun = [body for status, body in answers if status < 300]
-        assert {status for status, _ in answers if status >= 300} <= {409}
-        assert begun
-        for server in servers:
-            view = await server.ended(conversation)
-        assert [run["status"] for run in view["runs"]] == ["complete"] * len(begun)
-        seqs = [frame["seq"] for frame in checks.read_frames(servers[0].log_path, conversation)]
-        assert checks.gaps(seqs, 0) == []
