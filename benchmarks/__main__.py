@@ -18,8 +18,7 @@ from benchmarks.scenarios import SCENARIOS
 
 EPILOG = """The table's verdicts are of the ratios and bounds in the column `goal`; absolute times are the machine's.
 All scenarios with three rounds take about a quarter of an hour. Those in JupyterLab are skipped where there is no
-browser. Leave the machine alone meanwhile: the line below the table says how busy it was before. benchmarks/results has
-every single measurement, in latest.json. `--write` puts the table into docs/figures.md."""
+browser. Leave the machine alone meanwhile: the line below the table says how busy it was before."""
 PEERS = Path(__file__).with_name("peers.txt")
 INSTALLED = PEERS_PYTHON.parents[1] / PEERS.name
 """A copy of the requirements that are installed beside it."""
@@ -42,7 +41,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--no-peers", action="store_true", help="measure against the raw floors only; nothing is installed"
     )
-    parser.add_argument("--no-files", action="store_true", help="print the table only")
     parser.add_argument("--write", action="store_true", help="put it into docs/figures.md too, if all was measured")
     options = parser.parse_args()
     options.only = [name.strip() for name in options.only.split(",") if name.strip()]
@@ -97,15 +95,13 @@ def main() -> int:
             traceback.print_exc()
             failed.append(name)
             continue
-        if not options.no_files:
-            write_results(name, reports[name], made)
         print(f"{number} of {len(chosen)}: {name}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
     table = as_table(reports, made)
     print(table)
     if options.write and set(reports) == set(SCENARIOS):
         write_page(table)
-    if reports and not options.no_files:
-        print(f"Every measurement: {RESULTS / 'latest.json'}", file=sys.stderr)
+    write_results(reports, made)
+    print(f"Every measurement: {RESULTS}", file=sys.stderr)
     if failed:
         print(f"Not measured, see above: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

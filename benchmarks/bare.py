@@ -1,18 +1,14 @@
-"""What an agent's step, call and decision cost without the agent, its log and its cards: a bare client of a notebook's
-kernel, and a bare server of decisions."""
+"""What a decision costs without the agent, its log and its cards: a bare client of a kernel, and a bare server of
+decisions."""
 
 import asyncio
-import http.client
-import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from tornado.httpserver import HTTPServer
@@ -21,23 +17,17 @@ from tornado.web import Application
 from tornado.websocket import WebSocketHandler
 
 from benchmarks.contenders.base import open_database
-from benchmarks.frame import ModelServer
 from tests.e2e.lab import LabServer
 
 SECONDS = 60
 CLOCK = "import time\nat = time.time_ns()"
-Message = dict[str, Any]
 
 
 class BareKernel:
-    """Runs code in a kernel of a Jupyter server on this machine, over ZeroMQ, past the server."""
+    """A kernel of a Jupyter server on this machine, over ZeroMQ, past the server."""
 
     def __init__(self, client: BlockingKernelClient) -> None:
         self._client = client
-
-    def execute(self, code: str, value: str = "None") -> str:
-        """Returns with the kernel's reply: the representation of a value after the code has run."""
-        return self.told(self._client.execute(code, store_history=False, user_expressions={"value": value}))
 
     def told(self, request: str) -> str:
         """Wait for the reply to a request: the representation of its value."""
@@ -50,19 +40,6 @@ class BareKernel:
         request: str = self._client.execute(CLOCK, store_history=False, user_expressions={"value": "at"})
         return request
 
-    def go_on(self, model: ModelServer, name: str) -> None:
-        """Ask the model, run the code of its call, and ask again with the outcome, until it calls no more."""
-        place = urlsplit(model.url)
-        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=SECONDS)
-        messages: list[Message] = [{"role": "user", "content": "Go on."}]
-        while call := _asked(connection, f"{place.path}/chat/completions", name, messages):
-            self.execute(json.loads(call["function"]["arguments"])["code"])
-            messages += [
-                {"role": "assistant", "content": "", "tool_calls": [call]},
-                {"role": "tool", "tool_call_id": call["id"], "content": ""},
-            ]
-        connection.close()
-
 
 @contextmanager
 def bare_kernel(lab: LabServer, kernel_id: str) -> Iterator[BareKernel]:
@@ -73,25 +50,6 @@ def bare_kernel(lab: LabServer, kernel_id: str) -> Iterator[BareKernel]:
         yield BareKernel(client)
     finally:
         client.stop_channels()
-
-
-def _asked(
-    connection: http.client.HTTPConnection, path: str, model: str, messages: Sequence[Message]
-) -> Message | None:
-    """The call of the model's answer."""
-    body = json.dumps({"model": model, "stream": True, "messages": messages})
-    connection.request("POST", path, body, {"content-type": "application/json"})
-    call: Message | None = None
-    for line in connection.getresponse().read().splitlines():
-        if not line.startswith(b"data: {"):
-            continue
-        for choice in json.loads(line[6:])["choices"]:
-            for piece in choice["delta"].get("tool_calls", ()):
-                if call is None:
-                    call = {"id": piece["id"], "type": "function", "function": piece["function"]}
-                else:
-                    call["function"]["arguments"] += piece["function"]["arguments"]
-    return call
 
 
 class _Answers(WebSocketHandler):

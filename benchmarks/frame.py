@@ -48,18 +48,6 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
-    """What a figure can't be better than on the machine, measured in turns with it: the same way without the agent."""
-
-    value: float
-    what: str
-
-
-FORBIDDEN = "missed by its floor too"
-"""The verdict on a goal that no agent could meet here."""
-
-
-@dataclass(frozen=True, slots=True)
 class Figure:
     """One row of the table."""
 
@@ -69,16 +57,12 @@ class Figure:
     goal: Goal | None = None
     beside: Mapping[str, float] = field(default_factory=dict)
     """The other contenders' figures, in the same unit."""
-    floor: Floor | None = None
-    """In the same unit."""
 
     @property
     def verdict(self) -> str:
         if self.goal is None:
             return ""
-        if self.goal.met(self.value):
-            return "met"
-        return FORBIDDEN if self.floor is not None and not self.goal.met(self.floor.value) else "missed"
+        return "met" if self.goal.met(self.value) else "missed"
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Makes the table, and writes it into docs/figures.md and all measurements into `benchmarks/results`."""
+"""Makes the table, and writes it into docs/figures.md, and all measurements into a file."""
 
 import json
 import os
@@ -11,8 +11,7 @@ from pathlib import Path
 
 from benchmarks.frame import ROOT, Figure, Report
 
-RESULTS = Path(__file__).parent / "results"
-LATEST = "latest.json"
+RESULTS = Path(__file__).parent / "results" / "latest.json"
 PAGE = ROOT / "docs" / "figures.md"
 
 
@@ -41,20 +40,19 @@ def number(value: float) -> str:
 
 def as_table(reports: Mapping[str, Report], made: str) -> str:
     """The figures as a Markdown table."""
-    rows = [("", "", "goal", "", "floor", "beside")]
+    rows: list[tuple[str, ...]] = [("", "", "goal", "", "beside")]
     for report in reports.values():
         rows += [_row(figure) for figure in report.figures]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, "|".join(["", *("-" * (width + 2) for width in widths), "---", ""]))
     return "\n".join([*lines, "", made])
 
 
-def _row(figure: Figure) -> tuple[str, str, str, str, str, str]:
+def _row(figure: Figure) -> tuple[str, ...]:
     beside = "; ".join(f"{name} {number(value)}" for name, value in figure.beside.items())
     goal = f"{figure.goal.direction} {figure.goal.what}" if figure.goal else ""
-    floor = f"{figure.floor.what} {number(figure.floor.value)}" if figure.floor else ""
-    return figure.what, f"{number(figure.value)} {figure.unit}".strip(), goal, figure.verdict, floor, beside
+    return figure.what, f"{number(figure.value)} {figure.unit}".strip(), goal, figure.verdict, beside
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
@@ -62,13 +60,11 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return f"| {' | '.join([*cells, row[-1]])} |"
 
 
-def write_results(name: str, report: Report, made: str) -> None:
-    """Write the results. `latest.json` keeps earlier results of other scenarios, each with its circumstances."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / LATEST
-    kept = json.loads(path.read_text())["scenarios"] if path.exists() else {}
-    kept[name] = {"made": made, **asdict(report)}
-    path.write_text(json.dumps({"scenarios": kept}, indent=1))
+def write_results(reports: Mapping[str, Report], made: str) -> None:
+    """Every measurement of the last run."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    found = {name: asdict(report) for name, report in reports.items()}
+    RESULTS.write_text(json.dumps({"made": made, "scenarios": found}, indent=1))
 
 
 def write_page(table: str) -> None:

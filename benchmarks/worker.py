@@ -18,13 +18,12 @@ from typing import Any
 
 from benchmarks.contenders.base import ENTERED, ENTERED_BY, Contender
 
-CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "ours": ("ours", "AgentKernel", {}),
-    "raw aiohttp": ("raw", "Raw", {}),
-    "raw aiohttp, log": ("raw", "Raw", {"log": True}),
-    "create_agent": ("create_agent", "CreateAgent", {}),
+CONTENDERS: dict[str, tuple[str, str]] = {
+    "ours": ("ours", "AgentKernel"),
+    "raw aiohttp": ("raw", "Raw"),
+    "create_agent": ("create_agent", "CreateAgent"),
 }
-"""The module, class and options of each contender."""
+"""The module and class of each contender."""
 PEER = "create_agent"
 Result = dict[str, Any]
 
@@ -102,10 +101,8 @@ ACTIONS: dict[str, Callable[..., Awaitable[Result]]] = {
 
 
 async def work(name: str, base_url: str, directory: Path) -> None:
-    module, kind, options = CONTENDERS[name]
-    contender: Contender = getattr(import_module(f"benchmarks.contenders.{module}"), kind)(
-        base_url, directory, **options
-    )
+    module, kind = CONTENDERS[name]
+    contender: Contender = getattr(import_module(f"benchmarks.contenders.{module}"), kind)(base_url, directory)
     await contender.open()
     _say({"ready": True})
     loop = asyncio.get_running_loop()

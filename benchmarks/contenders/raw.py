@@ -1,4 +1,4 @@
-"""The baselines: a hand-written loop over aiohttp, with messages in memory or appended to SQLite."""
+"""The baseline: a hand-written loop over aiohttp, with its messages in memory."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,25 +7,18 @@ from typing import Any
 import aiohttp
 import orjson
 
-from benchmarks.contenders.base import PROBE_WIRE, Contender, history, open_database, probe, user_text
+from benchmarks.contenders.base import PROBE_WIRE, Contender, probe, user_text
 
 Message = dict[str, Any]
 
 
 class Raw(Contender):
-    """With `log`, every message is committed before the loop continues."""
-
-    def __init__(self, base_url: str, directory: Path, *, log: bool = False) -> None:
+    def __init__(self, base_url: str, directory: Path) -> None:
         super().__init__(base_url, directory)
-        self._log = log
         self._conversations: dict[str, list[Message]] = {}
-        self._paused: dict[str, str] = {}
 
     async def open(self) -> None:
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), read_bufsize=2**18)
-        if self._log:
-            self._sql = open_database(self.directory / "log.sqlite")
-            self._sql.execute("CREATE TABLE log (number INTEGER PRIMARY KEY, conversation TEXT, body BLOB)")
 
     async def close(self) -> None:
         await self._session.close()
@@ -62,9 +55,6 @@ class Raw(Contender):
 
     def _keep(self, conversation: str, message: Message) -> None:
         self._conversations[conversation].append(message)
-        if self._log:
-            row = (conversation, orjson.dumps(message))
-            self._sql.execute("INSERT INTO log (conversation, body) VALUES (?, ?)", row)
 
     async def _act(self, conversation: str) -> None:
         for call in self._conversations[conversation][-1]["tool_calls"]:
@@ -81,30 +71,9 @@ class Raw(Contender):
 
     async def steps(self, model: str) -> None:
         self._conversations["steps"] = [{"role": "user", "content": "Go"}]
-        if self._log:
-            self._sql.execute("DELETE FROM log")
         await self._go_on("steps", model)
 
     async def turn(self, conversation: str, model: str) -> None:
         self._conversations.setdefault(conversation, [])
         self._keep(conversation, {"role": "user", "content": user_text()})
         await self._go_on(conversation, model)
-
-    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
-        self._conversations[conversation] = []
-        if self._log:
-            self._sql.execute("BEGIN")
-        for message in history(messages, prompt):
-            self._keep(conversation, message)
-        if self._log:
-            self._sql.execute("COMMIT")
-        self._keep(conversation, await self._step(model, self._conversations[conversation]))
-        self._paused[conversation] = model
-
-    async def approve(self, conversation: str) -> None:
-        """Commit the decision to disk before the tool is entered."""
-        self._keep(conversation, {"role": "decision", "approved": True})
-        self._conversations[conversation].pop()
-        await self._act(conversation)
-        await self._go_on(conversation, self._paused.pop(conversation))
-        del self._conversations[conversation]

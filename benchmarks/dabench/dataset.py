@@ -116,10 +116,7 @@ def fetch(target: Path, expected: Mapping[str, str], base: str = BASE) -> int:
             continue
         content = _get(f"{base}/{INSIDE}/{quote(name)}")
         if (found := _digest(content)) != digest:
-            raise DabenchError(
-                f"{name} is not the file of commit {COMMIT[:10]}: its SHA-256 is {found}, not {digest}. Check out that "
-                "commit for --from, or look at what a proxy makes of the download."
-            )
+            raise DabenchError(f"{name} is not the file of commit {COMMIT[:10]}: its SHA-256 is {found}, not {digest}.")
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path.resolve(), content)
         fetched += 1
@@ -131,10 +128,7 @@ def _get(address: str) -> bytes:
         with closing(urlopen(address, timeout=TIMEOUT)) as answer:
             content: bytes = answer.read()
     except (URLError, HTTPException, TimeoutError) as error:
-        raise DabenchError(
-            f"{address} can't be fetched: {error}. Try again, or clone github.com/InfiAgent/InfiAgent where there is a "
-            "network and give the checkout: fetch --from DIR."
-        ) from None
+        raise DabenchError(f"{address} can't be fetched: {error}. With a checkout: fetch --from DIR.") from None
     return content
 
 

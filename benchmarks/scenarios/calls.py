@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
-from benchmarks.bare import BareKernel, bare_decisions, bare_kernel
-from benchmarks.frame import Figure, Floor, Goal, Report, median
+from benchmarks.bare import bare_decisions, bare_kernel
+from benchmarks.frame import Figure, Goal, Report, median
 from benchmarks.lab import LOAD, UNENDING, Stage, stage
 
 STEPS = 20
@@ -41,45 +41,27 @@ Way = dict[str, float]
 def kernel_steps(rounds: int, steps: int = STEPS) -> Report:
     """A tool step in the kernel with its model request, by JupyterLab's own run of an empty cell.
 
-    The floor is a bare loop's step: it asks the model and runs the call in the same kernel over ZeroMQ, while the page
-    is open, and has no log, no approvals and no cards. The cell's run is from JupyterLab's command to its end in the
-    kernel. The page hears of that end some 40 ms later, as Jupyter Server leaves Nagle's algorithm on for what it sends
-    to the page; a floor with that in it would be no goal.
+    The cell's run is from JupyterLab's command to its end in the kernel. The page hears of that end some 40 ms later,
+    as Jupyter Server leaves Nagle's algorithm on for what it sends to the page.
     """
-    took, bare, cells = [], [], []
-    model = f"run:nothing:{steps}:5:0"
-    with stage(model, [LOAD, "%%agent --policy allow\nGo on.", "pass"], UNENDING, frames=False) as on:
+    took, cells = [], []
+    run = [LOAD, "%%agent --policy allow\nGo on.", "pass"]
+    with stage(f"run:nothing:{steps}:5:0", run, UNENDING, frames=False) as on:
         on.notebook.run(0)
-        with bare_kernel(on.lab, on.kernel_id()) as kernel:
-            for number in range(rounds + 1):
-                before, during, floor, after = _cells(on), _steps(on, steps), _bare(on, kernel, model), _cells(on)
-                if number > 0:  # the first is a warm-up
-                    took.append(during)
-                    bare.append(floor)
-                    cells.append([*before, *after])
+        for number in range(rounds + 1):
+            before, during, after = _cells(on), _steps(on, steps), _cells(on)
+            if number > 0:  # the first is a warm-up
+                took.append(during)
+                cells.append([*before, *after])
     empty = [median(each) for each in cells]
     steps_ms = sorted(itertools.chain.from_iterable(took))
     beside = {"p90": steps_ms[len(steps_ms) * 9 // 10], "JupyterLab's run of an empty cell": median(empty)}
-    floor_ms = median(list(itertools.chain.from_iterable(bare)))
-    share, bare_share = (
-        median([median(one) / cell for one, cell in zip(found, empty, strict=True)]) for found in (took, bare)
-    )
-    report = Report(raw={"steps": took, "bare": bare, "cells": cells})
+    share = median([median(one) / cell for one, cell in zip(took, empty, strict=True)])
+    what = "a tool step in the kernel with its model request, p50"
+    report = Report(raw={"steps": took, "cells": cells})
     report.figures += [
-        Figure(
-            "a tool step in the kernel with its model request, p50",
-            median(steps_ms),
-            "ms",
-            beside=beside,
-            floor=Floor(floor_ms, "a bare loop's step in the same kernel"),
-        ),
-        Figure(
-            "... by JupyterLab's own run of an empty cell",
-            share,
-            "x",
-            Goal(1.5, "1.5 times the cell's"),
-            floor=Floor(bare_share, "a bare loop's"),
-        ),
+        Figure(what, median(steps_ms), "ms", beside=beside),
+        Figure("... by JupyterLab's own run of an empty cell", share, "x", Goal(1.5, "1.5 times the cell's")),
     ]
     return report
 
@@ -97,12 +79,6 @@ def _steps(on: Stage, steps: int) -> list[float]:
     return _between(requests)
 
 
-def _bare(on: Stage, kernel: BareKernel, model: str) -> list[float]:
-    asked = len(on.model.requests())
-    kernel.go_on(on.model, model)
-    return _between(on.model.requests()[asked:])
-
-
 def _between(requests: Sequence[dict[str, Any]]) -> list[float]:
     return [(later["ns"] - earlier["ns"]) / 1e6 for earlier, later in itertools.pairwise(requests)]
 
@@ -110,7 +86,7 @@ def _between(requests: Sequence[dict[str, Any]]) -> list[float]:
 def click(rounds: int, clicks: int = CLICKS) -> Report:
     """From a click on Approve in JupyterLab to the first line of the call in the kernel.
 
-    It alternates with its floor: a button in a cell's output whose press is committed to a file first, as an answer has
+    It alternates with a button in a cell's output whose press is committed to a file first, as an answer has
     to be (`bare_decisions`). A press begins when the browser gets the input (`event.timeStamp`). The page is idle
     before each, as it is for a person, who reads before acting.
     """
@@ -134,12 +110,12 @@ def click(rounds: int, clicks: int = CLICKS) -> Report:
     waits = sorted(way["in all"] for way in ways)
     beside = {"p90": waits[len(waits) * 9 // 10], "least": waits[0]}
     beside |= {part: median([way[part] for way in ways]) for part in ways[0] if part != "in all"}
-    what = "a bare button whose press is committed to a file before the kernel is asked"
-    floor = Floor(median(durable), what)
+    bare = median(durable)
+    beside["a bare button whose press is committed to a file before the kernel is asked"] = bare
     report = Report(raw={"click": ways, "durable buttons": durable})
     report.figures += [
-        Figure("click -> the call runs in the kernel, p50", median(waits), "ms", Goal(20, "20 ms"), beside, floor),
-        Figure("... by a bare button's, committed", median(waits) / floor.value, "x", Goal(2, "twice a bare button's")),
+        Figure("click -> the call runs in the kernel, p50", median(waits), "ms", Goal(20, "20 ms"), beside),
+        Figure("... by a bare button's, committed", median(waits) / bare, "x", Goal(2, "twice a bare button's")),
     ]
     return report
 

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 
-from benchmarks.frame import Figure, Floor, Goal, Report, median
+from benchmarks.frame import Figure, Goal, Report, median
 from benchmarks.lab import LOAD, UNENDING, Stage, stage
 from tests.e2e.lab import NotebookPage
 
@@ -12,21 +12,17 @@ ANSWER = "100:10000000"
 """Tokens and the microseconds between them: the run goes on, and its model is not silent for too long."""
 AFTER = 1_000
 """Milliseconds after the last paint in which frames are still looked at."""
-WIDGETS = """import ipywidgets
-ipywidgets.VBox([ipywidgets.HTML(f"<p class='bench-plain'>Widget number {number}</p>") for number in range(COUNT)])"""
 Reload = Mapping[str, float]
 
 
 def cards(rounds: int, most: int = CALLS) -> Report:
     """500 live cards: their paint after a reload, by a reload without cards.
 
-    The floor of a reload is the same with as many of Jupyter's own widgets, each a line of text, in place of the cards.
     The notebook's only run has made the calls and goes on: the records of earlier runs in the same notebook take
     JupyterLab time, some 0.4 ms a call.
     """
     reloads: list[Reload] = []
     without: list[Reload] = []
-    floors: list[Reload] = []
     model = f"held:nothing:{most}:{ANSWER}"
     with stage(model, [LOAD, f"%%agent --policy allow --model {model}\nGo on and on."], UNENDING) as on:
         on.notebook.run(0)
@@ -34,17 +30,13 @@ def cards(rounds: int, most: int = CALLS) -> Report:
         on.model.requests(most + 1, 300)
         on.wait(f"() => bench.cards() >= {most} && bench.answer()")
         plain = _other(on, "plain.ipynb", "print('plain')")
-        widgets = _other(on, "widgets.ipynb", WIDGETS.replace("COUNT", str(most)))
         on.notebook.save()
         for _ in range(min(5, 2 * rounds - 1)):  # a page's own reload varies by 100 ms
             without.append(_reload_without(on, plain))
-            floors.append(_reload_widgets(on, widgets, most))
             reloads.append(_reload(on, most))
         on.stop()
     own = median([one["painted"] for one in without])
-    floor = {key: median([one[key] for one in floors]) for key in ("all", "longest")}
-    names = "as many of Jupyter's own widgets"
-    report = Report(raw={"reloads": reloads, "without cards": without, "widgets": floors})
+    report = Report(raw={"reloads": reloads, "without cards": without})
     report.figures += [
         Figure(
             f"a reload with {most} live cards, all painted after JupyterLab itself",
@@ -52,7 +44,6 @@ def cards(rounds: int, most: int = CALLS) -> Report:
             "ms",
             Goal(1_500, "1.5 s for all"),
             {"JupyterLab's own output": own},
-            Floor(floor["all"] - own, names),
         ),
         Figure(
             "... longest frame",
@@ -60,7 +51,6 @@ def cards(rounds: int, most: int = CALLS) -> Report:
             "ms",
             Goal(100, "100 ms for the longest frame"),
             {"of a reload without cards": median([one["longest"] for one in without])},
-            Floor(floor["longest"], names),
         ),
     ]
     return report
@@ -82,17 +72,6 @@ def _reload_without(on: Stage, address: str) -> Reload:
     on.notebook.page.wait_for_timeout(AFTER)
     painted = float(on.look("() => bench.printed - performance.timeOrigin"))
     return {"painted": painted, "longest": _longest(on, painted)}
-
-
-def _reload_widgets(on: Stage, address: str, count: int) -> Reload:
-    """As `_reload`; the longest frame is looked for from the one on that the first widget is made in."""
-    on.notebook.page.goto(address)
-    on.wait(f"() => bench.plain[{count}]")
-    on.notebook.page.wait_for_timeout(AFTER)
-    seen = {int(found): float(at) for found, at in on.look("() => bench.plain").items()}
-    first = min(at for found, at in seen.items() if found > 0)
-    before = max(float(at) for at in on.look("() => bench.frames") if at < first)
-    return {"all": seen[count], "longest": _longest(on, before)}
 
 
 def _reload(on: Stage, cards: int) -> Reload:

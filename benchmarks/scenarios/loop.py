@@ -7,7 +7,6 @@ from typing import Any
 from benchmarks.contenders.base import history
 from benchmarks.frame import (
     Figure,
-    Floor,
     Goal,
     ModelServer,
     Report,
@@ -19,7 +18,7 @@ from benchmarks.frame import (
     workers,
 )
 
-OURS, RAW, LOGGED, PEER = "ours", "raw aiohttp", "raw aiohttp, log", "create_agent"
+OURS, RAW, PEER = "ours", "raw aiohttp", "create_agent"
 BURST, PACED, MICROS = 5_000, 1_500, 2_000
 CHARACTERS = 5
 """The length of the fake model's tokens."""
@@ -65,7 +64,7 @@ def tokens(rounds: int) -> Report:
 
 def steps(rounds: int) -> Report:
     """Twenty tool steps in a row, everything on disk: what each adds to the bare requests."""
-    with ModelServer() as server, workers((RAW, OURS, LOGGED, PEER), server.url) as contenders:
+    with ModelServer() as server, workers((RAW, OURS, PEER), server.url) as contenders:
         found = take_turns(contenders, rounds, lambda worker: worker("steps", model=f"steps:{STEPS}"))
     for name, results in found.items():
         assert all(result["calls"] == STEPS for result in results), f"{name} did not run every call"
@@ -86,7 +85,7 @@ def steps(rounds: int) -> Report:
 
 def approvals(rounds: int) -> Report:
     """From a decision to the first line of the tool, in a new conversation and after 800 messages."""
-    with ModelServer() as server, workers((OURS, LOGGED, PEER), server.url) as contenders:
+    with ModelServer() as server, workers((OURS, PEER), server.url) as contenders:
         found = take_turns(
             contenders, rounds, lambda worker: worker("approvals", count=SAMPLES, lengths=[0, LONG_HISTORY])
         )
@@ -156,18 +155,15 @@ def many_runs(rounds: int, runs: int = RUNS) -> Report:
 
     People take up to a second to decide, and answers stream as a model's do.
     """
-    with ModelServer() as server, workers((OURS, LOGGED), server.url) as contenders:
+    with ModelServer() as server, workers((OURS,), server.url) as contenders:
         found = take_turns(contenders, rounds, lambda worker: _people(worker, runs))
-    many, alone = (
-        {name: sorted(_entered(results, part)) for name, results in found.items()} for part in ("many", "alone")
-    )
-    shares = {name: _p99(many[name]) / median(alone[name]) for name in found}
-    beside = {"p50": median(many[OURS]), "p50 of one run": median(alone[OURS]), LOGGED: _p99(many[LOGGED])}
-    floor = Floor(shares[LOGGED], LOGGED)
+    many, alone = (sorted(_entered(found[OURS], part)) for part in ("many", "alone"))
+    beside = {"p50": median(many), "p50 of one run": median(alone)}
+    share = _p99(many) / median(alone)
     report = Report(raw=dict(found))
     report.figures += [
-        Figure(f"{runs} runs at once, approve -> tool entered, p99", _p99(many[OURS]), "ms", beside=beside),
-        Figure("... by the p50 of one run", shares[OURS], "x", Goal(15, "15 times that"), floor=floor),
+        Figure(f"{runs} runs at once, approve -> tool entered, p99", _p99(many), "ms", beside=beside),
+        Figure("... by the p50 of one run", share, "x", Goal(15, "15 times that")),
     ]
     return report
 
