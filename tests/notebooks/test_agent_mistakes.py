@@ -13,23 +13,12 @@ MODEL = "type('Own', (), {'stream': print})"
     [
         ("ak.Agent(model=3)", "A model is a name, such as 'gpt-6.1-sol' (%agent models lists them)"),
         (f"ak.Agent(model={MODEL}())", "'Own', which has no name, recorded"),
-        (f"ak.Agent(model={MODEL})", "not <class '__main__.Own'>"),
-        (
-            "ak.Agent(model=type('Own', (), {'stream': 0, 'recorded': False, 'name': 7})())",
-            "The name of a model is text",
-        ),
         ("ak.Agent().run('')", "The prompt is empty. Say what the agent should do."),
-        ("ak.Agent().run(3)", "A prompt is text, not 'int'."),
         ("ak.Agent(tools='run_python')", "tools is a list, such as [my_function]"),
-        ("ak.Agent(tools=len)", "tools is a list, such as [my_function]"),
         ("ak.Agent(budget=0.5)", "budget is an ak.Budget, such as ak.Budget(usd=0.50), not 'float'."),
-        ("ak.Agent(conversation_budget={'usd': 1})", "conversation_budget is an ak.Budget"),
-        ("ak.Agent(timeouts=3)", "such as {'run_python': 600}"),
         ("ak.Agent(timeouts={'run_pythn': 3})", "is named 'run_pythn'. It has run_python, "),
-        ("ak.Policy(rules=3)", "rules is a list of texts, such as ['deny run_shell']"),
         ("ak.Policy(rules=[3])", "rules is a list of texts, such as ['deny run_shell']"),
         ("ak.edit('df.head()', 'run_python')", "a dict, such as {'code': '1 + 1'}, not 'str'"),
-        ("ak.approve(3)", "An object of type 'int' is not a tool."),
         ("ak.Agent().run('hi', approvals='yes')", "Decisions are a list, such as [True]"),
     ],
 )

@@ -72,30 +72,3 @@ def test_a_prompt_is_no_cell_that_may_have_changed_anything(loaded: TestKernel, 
     model.add(LOOK, say("Three."))
     assert loaded.run("%%agent --tools look\nGo.").ok
     assert loaded.value(looked) == "[[(False, '1')], [(True, '1'), (True, '1')], [(False, '1')]]"
-
-
-def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: FakeOpenAI) -> None:
-    model.add(*[call("inspect_variables", names=["x"])] * 2, say("Done."))
-    run = 'run = ak.Agent(policy="allow", cache=["inspect_variables"]).run("Go.")'
-    assert loaded.value(f"{run}\n[one.cached_at is not None for one in run.tool_calls]") == "[False, True]"
-    faults = {"['run_python']": "not read-only", "['nosuch']": "cache: no tool", "'ask_user'": "not"}
-    faults |= {"['github.*']": "cache: name each tool", "['github.search']": "is a tool of an MCP server"}
-    for names, fault in faults.items():
-        reply = loaded.run(f"ak.Agent(cache={names})").reply
-        assert (reply["ename"], fault in reply["evalue"]) == ("ConfigurationError", True)
-
-
-def test_the_version_of_the_state_changes_with_what_a_page_runs_unseen_and_with_calls(
-    kernel: TestKernel,
-) -> None:
-    versions = [kernel.request("version")["value"]]
-    kernel.approve("apr_look", "inspect_variables")
-    kernel.result(kernel.take("apr_look"))
-    assert kernel.request("version")["value"] == versions[0]
-    kernel.run("x = 1", silent=True)
-    versions.append(kernel.request("version")["value"])
-    kernel.call("apr_change", "x = 2")
-    versions.append(kernel.request("version")["value"])
-    kernel.request("undo", approval_id="apr_change")
-    versions.append(kernel.request("version")["value"])
-    assert len(set(versions)) == 4

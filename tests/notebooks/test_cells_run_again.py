@@ -67,15 +67,6 @@ def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_convers
     assert [served.declared(run)["replaces"] for run in (*both, new)] == [[], [], []]
 
 
-def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> None:
-    run_cells(served, ("a", "%agent go"), ("b", "%agent and on"))
-    run_cells(served, ("c", "%agent --new go"), ("d", "%agent go\n%agent and on"))
-    numbers = [served.declared(run)["continues"] for run in served.announced(5)]
-    assert numbers == [None, 2, None, 4, None]  # the extension was loaded in [1]
-    run_cells(served, ("a", "%agent --new go"))
-    assert served.declared(served.announced(6)[-1])["continues"] is None
-
-
 def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_continue_there(
     served: TestKernel,
 ) -> None:
@@ -91,22 +82,10 @@ def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_
     assert fresh["replaces"] == []
 
 
-def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:
-    run_cells(served, ("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"), ("b", "6 * 7"))
-    assert [served.declared(run_id)["stop"] for run_id in served.announced(2)] == [None, None]
-    run_cells(served, ("a", "pass"))
-    assert len(cancels(served, 2)) == 2
-
-
-def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: TestKernel) -> None:
+def test_a_deleted_cell_ends_its_run_and_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> None:
     run_cells(served, ("a", "%agent go"))
-    run_cells(served, ("b", "1"), deleted=["c"])
-    assert served.declared()["stop"] is None
     run_cells(served, ("b", "1"), deleted=["a", "b"])
     assert {cause for _, cause in cancels(served, 1)} == {"cell_deleted"}
-
-
-def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> None:
     served.run("%agent go")
     served.run("%agent go")
     odd: list[dict[str, Any]] = [{"cellId": 7, "deletedCells": "a"}, {"cellId": "", "deletedCells": [None, 3, {}]}]
@@ -114,7 +93,7 @@ def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> N
         content = {"code": "%agent go", "silent": False, "store_history": True, "user_expressions": {}}
         cell = served.result(served.post("execute_request", metadata, **content, allow_stdin=False))
         assert [kind for kind, _ in cell.outputs] == ["display_data"], cell.outputs
-    assert [served.declared(run_id)["stop"] for run_id in served.announced(4)] == [None] * 4
+    assert [served.declared(run_id)["stop"] for run_id in served.announced(5)] == [None] * 5
 
 
 def test_a_request_ends_the_run_of_its_cell_though_the_kernel_is_busy(served: TestKernel) -> None:

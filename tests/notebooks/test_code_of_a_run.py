@@ -1,10 +1,5 @@
 """The code of a run as cells: `run.to_cells()`, and `%agent code` in a kernel and in plain IPython."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.notebooks.kernel import TestKernel
@@ -40,18 +35,3 @@ def test_a_run_is_cells_and_agent_code_puts_its_code_into_the_next_one(kernel: T
     (payload,) = kernel.run("%agent code").reply["payload"]
     assert payload == {"source": "set_next_input", "replace": False, "text": TEXT}
     assert kernel.run(payload["text"]).reply["status"] == "ok"
-
-
-def test_in_plain_ipython_the_code_stands_at_the_next_prompt(tmp_path: Path) -> None:
-    program = (
-        "import json\n"
-        "from IPython.terminal.interactiveshell import TerminalInteractiveShell\n"
-        "shell = TerminalInteractiveShell.instance()\n"
-        f"shell.run_cell({SCRIPTED!r})\n"
-        "shell.run_line_magic('agent', 'code')\n"
-        "print('NEXT', json.dumps(shell.rl_next_input))\n"
-    )
-    command = [sys.executable, "-c", program]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True).stdout
-    (line,) = [line for line in said.splitlines() if line.startswith("NEXT ")]
-    assert json.loads(line.removeprefix("NEXT ")) == TEXT

@@ -34,13 +34,6 @@ def test_a_tool_that_takes_too_long_is_interrupted_and_its_output_so_far_is_kept
     assert scripted.value("run.status, 'so far' in run.tool_calls[0].result") == "('complete', True)"
 
 
-def test_a_run_without_a_page_whose_time_is_up_is_interrupted_and_ends(scripted: TestKernel) -> None:
-    loop = "call('run_python', code='seen = 1\\nwhile True: pass')"
-    scripted.run(f"run = allowing({loop}, budget=ak.Budget(seconds=3)).run('Go.')")
-    assert scripted.value("run.status, run.error.code, seen") == "('error', 'BUDGET_EXCEEDED', 1)"
-    assert scripted.value(STATES) == """[('cancelled', "The run's time budget of 3 s is used up.")]"""
-
-
 def test_a_page_adds_to_the_budget_while_the_cell_blocks_and_the_run_goes_on(scripted: TestKernel) -> None:
     page = Page(scripted)
     cell = scripted.send(TWICE, allow_stdin=True)
@@ -57,12 +50,6 @@ def test_a_page_adds_to_the_budget_while_the_cell_blocks_and_the_run_goes_on(scr
     assert page.event("complete")["finish_reason"] == "stop"
     assert scripted.result(cell).reply["status"] == "ok"
     assert scripted.value("run.status, run.text, seen") == "('complete', 'Looked twice.', [1, 2])"
-
-
-def test_where_no_page_answers_a_run_at_its_budget_ends_with_the_reason(scripted: TestKernel) -> None:
-    scripted.set_constant("agent_kernel.notebook.hosts.embedded", "CLIENT_SECONDS", 0.1)
-    scripted.run(TWICE, allow_stdin=True)
-    assert scripted.value("run.status, run.error.code, seen") == "('error', 'BUDGET_EXCEEDED', [1])"
 
 
 @pytest.fixture
@@ -100,33 +87,6 @@ def test_a_failed_run_goes_on_where_it_was_and_its_cards_stay_until_it_ends(
     assert paid_kernel.value(ENDED + ", x") == "('complete', True, 'It is 43.', 43)"
     roles = [one["role"] for one in model.requests[-1].body["messages"]]
     assert roles == ["system", "user", *["assistant", "tool"] * 2]
-
-
-@pytest.mark.parametrize("how", ["try again", "a new prompt"])
-def test_a_key_that_was_refused_is_set_where_the_message_says_and_nothing_is_restarted(
-    paid_kernel: TestKernel, model: FakeOpenAI, how: str
-) -> None:
-    model.add(failure(401, "Incorrect API key"), say("It is 42."))
-    page = fail(paid_kernel, "agent = ak.Agent(); run = agent.run('What is 6 * 7?')")
-    assert "no server runs the agent, set it in `os.environ` in a cell; " in paid_kernel.value("run.error.message")
-    paid_kernel.run("os.environ['OPENAI_API_KEY'] = 'sk-another'")
-    if how == "try again":
-        page.send(type="run_retry", run_id=page.event("run")["run_id"])
-        page.record()
-    else:
-        paid_kernel.run("run = agent.run('What is 6 * 7?')")
-    assert paid_kernel.value("run.wait().text") == "'It is 42.'"
-    assert [request.headers["authorization"][-9:] == "sk-another"[-9:] for request in model.requests] == [False, True]
-
-
-def test_a_failed_runs_record_takes_its_place_once_something_else_is_asked_for(
-    paid_kernel: TestKernel, model: FakeOpenAI
-) -> None:
-    model.add(NOT_WELL, say("Something else."))
-    page = fail(paid_kernel, "agent = ak.Agent(); run = agent.run('What is 6 * 7?')")
-    assert page.records == []
-    assert paid_kernel.value("agent.run('And else?').text, run.status") == "('Something else.', 'error')"
-    assert "The model is not well." in page.record()["data"]["text/plain"]
 
 
 def test_where_no_page_shows_a_failed_run_its_record_takes_its_place(

@@ -36,9 +36,3 @@ def test_a_run_that_nobody_awaited_fails_the_notebook_and_is_named(tmp_path: Pat
     if tool == "papermill":  # the other writes nothing then
         assert "RunFailed" in printed(tmp_path / "out.ipynb")[-2]
         assert "after" not in printed(tmp_path / "out.ipynb")[-1]
-
-
-def test_a_tool_that_allows_errors_goes_on(tmp_path: Path) -> None:
-    write_notebook(tmp_path / "in.ipynb", SETUP, UNAWAITED, "print('after')")
-    assert execute(tmp_path, TOOLS["agent-kernel run"], "--allow-errors").returncode == 0
-    assert printed(tmp_path / "out.ipynb")[-2:] == ["RunFailed", "after\n"]

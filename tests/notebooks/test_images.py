@@ -1,15 +1,12 @@
 """What a real kernel shows and what a prompt names, as it gets to a model that takes images."""
 
-import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
-from agent_kernel.testing import FakeOpenAI, say
-from tests.core.tools.builtin.pictures import png_bytes, size_of
+from tests.core.tools.builtin.pictures import png_bytes
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -28,7 +25,6 @@ PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('Peak');
 SIZE = "556, 434"
 """Of the inline backend's figure, whose margins are cut."""
 ROOT = str(Path(__file__).parents[2])
-DRAWINGS = """display(SVG('<svg/>'), HTML('<img src="data:image/png;base64,QUJD">'))"""
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +48,6 @@ def test_a_matplotlib_plot_goes_to_the_model_and_the_record_says_so(seeing_kerne
         assert any("The model has seen this plot." in (shown or "") for shown in cell.shown(kind)), kind
 
 
-@pytest.mark.parametrize(
-    ("code", "seen"),
-    [
-        ("from IPython.display import Image, display\ndisplay(Image(data=SQUARE))", "[(10, 10, True)]"),
-        (f"{PLOT}\nraise ValueError('after the plot')", f"[({SIZE}, True)]"),
-        (f"from IPython.display import SVG, HTML\n{DRAWINGS}", "[]"),
-    ],
-    ids=["Image", "raises", "drawings"],
-)
-def test_what_else_shows_pictures(seeing_kernel: TestKernel, code: str, seen: str) -> None:
-    seeing_kernel.run(f"SQUARE = {png_bytes(10, 10)!r}")
-    assert run(seeing_kernel, code, then="run.status, sizes(model.requests[-1])") == f"('complete', {seen})"
-
-
-def test_the_environment_can_keep_pictures_from_models(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel(AGENT_KERNEL_SEND_IMAGES="no")
-    kernel.run(IMPORTS)
-    assert run(kernel, PLOT) == "([], 0)"
-
-
 def test_a_prompts_picture_is_read_in_the_notebooks_folder(
     start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,26 +62,3 @@ def test_a_prompts_picture_is_read_in_the_notebooks_folder(
     assert kernel.value("sizes(model.requests[0])") == "[(40, 30, True)]"
     said = kernel.value("[notice.content for notice in state_of(run).view.notices]")
     assert "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read." in said
-
-
-def test_a_prompts_attachment_is_that_of_the_nearest_markdown_cell_above_it_in_the_saved_notebook(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def attached(width: int) -> Any:
-        picture = {"image/png": base64.b64encode(png_bytes(width, 30)).decode()}
-        return nbformat.v4.new_markdown_cell("![](attachment:image.png)", attachments={"image.png": picture})
-
-    cells = [attached(20), attached(40), nbformat.v4.new_code_cell(id="asks"), attached(60)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "plots.ipynb")
-    monkeypatch.chdir(tmp_path)
-    prompt = "%%agent --model gpt-5 --wait\nWhat is ![](attachment:image.png)?"
-    with FakeOpenAI() as model:
-        model.add(say("A square."), say("I see none."))
-        kernel = start_kernel(PYTHONPATH=ROOT, JPY_SESSION_NAME=f"{tmp_path}/plots.ipynb", **model.environment())
-        kernel.run("%load_ext agent_kernel")
-        kernel.result(kernel.send_cell("asks", prompt))
-        unsaved = kernel.result(kernel.send_cell("new", prompt))
-        *_, shown = model.requests[0].body["messages"][-1]["content"]
-        assert size_of(shown["image_url"]["url"].partition(",")[2]) == (40, 30)
-        assert "image_url" not in str(model.requests[1].body["messages"][-1])
-    assert "3 Markdown cells have an attachment of this name" in str(unsaved.shown("text/html"))

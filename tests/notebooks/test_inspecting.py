@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_kernel.notebook import inspect
 from agent_kernel.notebook.context.exceptions import Places, error_text
 from agent_kernel.notebook.inspect import inspect_variables
 from tests.cpu import bounded
@@ -63,11 +62,10 @@ def claiming(module: str, *bases: type) -> type:
     return type("DataFrame", bases, {**NOISY, "__module__": module})
 
 
-@pytest.mark.parametrize("base", [object, np.ndarray, pd.DataFrame, list, str, datetime.datetime])
+@pytest.mark.parametrize("base", [object, np.ndarray, pd.DataFrame, str])
 def test_a_class_that_claims_a_librarys_module_and_a_subclass_are_only_named(base: Any) -> None:
     kind = claiming("pandas", *([] if base is object else [base]))
-    arguments: dict[type, tuple[Any, ...]] = {datetime.datetime: (1, 1, 1), np.ndarray: (3,)}
-    value = base.__new__(kind, *arguments.get(base, ()))
+    value = base.__new__(kind, *([3] if base is np.ndarray else []))
     assert inspect_variables({"x": value}, {}) == "x: pandas.DataFrame"
 
 
@@ -155,12 +153,8 @@ EMPTY = pd.DataFrame({"price": [1], "name": ["x"]})
 COLUMNS = {"columns": EMPTY.columns, "dtypes": EMPTY.dtypes}
 LAZY: list[tuple[str, str, dict[str, Any]]] = [
     ("polars", "LazyFrame", {"collect_schema": lambda _: SCHEMA}),
-    ("duckdb", "DuckDBPyRelation", {"columns": list(SCHEMA), "types": list(SCHEMA.values())}),
     ("dask.dataframe", "DataFrame", COLUMNS),
     ("pyspark.sql", "DataFrame", {"schema": FIELDS(fields=[FIELDS(name=n, dataType=t) for n, t in SCHEMA.items()])}),
-    ("pyspark.sql.classic.dataframe", "DataFrame", {"schema": FIELDS(fields=[FIELDS(name="price", dataType="Int64")])}),
-    ("ibis.expr.types", "Table", {"schema": lambda _: SCHEMA}),
-    ("pyarrow.dataset", "FileSystemDataset", {"schema": [FIELDS(name=n, type=t) for n, t in SCHEMA.items()]}),
 ]
 
 
@@ -179,7 +173,7 @@ def test_a_lazy_table_is_described_by_its_schema_alone(
 ) -> None:
     report = inspect_variables({"sales": imported(monkeypatch, module, name, own)}, {})
     assert report.startswith(f"sales: {module.partition('.')[0]}.{name}, not computed, columns: price (")
-    assert ("name (" in report) == (module != "pyspark.sql.classic.dataframe")
+    assert "name (" in report
 
 
 def test_tables_in_memory_and_arrays_tell_shape_and_types(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,18 +198,6 @@ def test_tables_in_memory_and_arrays_tell_shape_and_types(monkeypatch: pytest.Mo
         "places: geopandas.GeoDataFrame 1 x 2, columns: price (int64), name (str)",
         "  1 | 'x'",
     ]
-
-
-def test_a_connection_is_asked_for_its_tables_and_keeps_what_it_was_about_to_fetch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rows = [("sales", "price", "INTEGER"), ("sales", "name", "VARCHAR"), ("shops", "city", "VARCHAR")]
-    cursor = FIELDS(execute=lambda _: FIELDS(fetchall=lambda: rows))
-    connection = imported(monkeypatch, "duckdb", "DuckDBPyConnection", {"cursor": lambda _: cursor})
-    assert inspect_variables({"con": connection}, {}) == (
-        "con: duckdb.DuckDBPyConnection, tables: sales, shops\n"
-        "  sales: columns: price (INTEGER), name (VARCHAR)\n  shops: columns: city (VARCHAR)"
-    )
 
 
 def test_a_wide_table_names_its_columns_after_the_types_and_at_once() -> None:
@@ -254,8 +236,3 @@ def test_what_is_the_libraries_own_is_described() -> None:
         "half: fractions.Fraction = Fraction(1, 2)",
         "items: list of length 3 = [1, 'two', (3)]",
     ]
-
-
-def test_when_its_time_is_up_the_rest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect, "MAX_SECONDS", -1.0)
-    assert inspect_variables({"x": [1, 2]}, {}) == "x: list"

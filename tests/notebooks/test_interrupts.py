@@ -71,17 +71,13 @@ def test_while_the_model_streams_and_no_cell_runs(kernel: TestKernel) -> None:
     assert state_of(kernel) == ("cancelled", [], NOTICE, [])
 
 
-AWAITS = "sleeps('print(1, flush=True); await asyncio.sleep(60)')"
-
-
 @pytest.mark.parametrize(
     ("model", "policy", "shown", "reason", "ran"),
     [
         ("asks()", "ask", "approval_request", "The user interrupted the kernel.", []),
         ("sleeps()", "allow", "tool_output", None, [1]),
-        (AWAITS, "allow", "tool_output", None, []),
     ],
-    ids=["a card is all that waits", "a call runs", "a call awaits"],
+    ids=["a card is all that waits", "a call runs"],
 )
 def test_while(kernel: TestKernel, model: str, policy: str, shown: str, reason: str | None, ran: list[int]) -> None:
     page = Page(kernel)
@@ -152,15 +148,7 @@ def test_a_cell_of_the_users_own_that_runs_is_interrupted_first(kernel: TestKern
     assert kernel.value("run.wait(20).status") == "'cancelled'"
 
 
-def test_runs_that_wait_behind_it_are_stopped_as_well(kernel: TestKernel) -> None:
-    kernel.run("agent = ak.Agent(model=ScriptedModel([slow, slow]))")
-    kernel.run("runs = [agent.start(str(n)) for n in range(3)]; asked.wait(20)", allow_stdin=True)
-    kernel.manager.interrupt_kernel()
-    assert kernel.value("[run.wait(20).status for run in runs]") == repr(["cancelled"] * 3)
-
-
-@pytest.mark.parametrize("wait", ["run.wait()", "await run"])
-@pytest.mark.parametrize("calls", [False, True], ids=["the model streams", "a call runs"])
+@pytest.mark.parametrize(("wait", "calls"), [("run.wait()", True), ("await run", True), ("await run", False)])
 def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(
     kernel: TestKernel, wait: str, calls: bool, tmp_path: Path
 ) -> None:
@@ -180,19 +168,6 @@ def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(
     assert kernel.result(behind).reply["status"] == "aborted"
     assert state_of(kernel) == ("cancelled", [("cancelled", None)] if calls else [], NOTICE, [1] if calls else [])
     assert kernel.value("len(model.requests)") == "1"
-
-
-def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel, tmp_path: Path) -> None:
-    waits = tmp_path / "waits"
-    cell = kernel.send(
-        f"watch = lambda: asked.wait() and touch_when_waited_for(ak.last_run(), {str(waits)!r})\n"
-        "threading.Thread(target=watch).start()\n"
-        "ak.Agent(model=ScriptedModel([slow])).run('go')"
-    )
-    kernel.wait(waits.exists)
-    kernel.manager.interrupt_kernel()
-    assert_interrupted(kernel.result(cell))
-    assert any("data-agent-record" in (html or "") for html in kernel.result(cell).shown("text/html"))
 
 
 def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: TestKernel, tmp_path: Path) -> None:

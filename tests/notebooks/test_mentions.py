@@ -13,7 +13,7 @@ import pytest
 from agent_kernel.notebook.context.told_cells import RanCell
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.protocol.calls import source_digest
-from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
+from agent_kernel.protocol.kernel import Mention
 from tests.notebooks.headless import SETUP
 from tests.notebooks.kernel import TestKernel
 
@@ -68,16 +68,11 @@ def error(*trace: str) -> Any:
     return {"output_type": "error", "ename": "KeyError", "evalue": "'price'", "traceback": list(trace)}
 
 
-@pytest.mark.parametrize("name", ["sales", "sales.price", "sales.price.mean", "sales-based"])
+@pytest.mark.parametrize("name", ["sales", "sales.price"])
 def test_a_variable_its_columns_and_attributes_give_its_summary(tmp_path: Path, name: str) -> None:
     text = told(tmp_path, name, sales=pd.DataFrame({"price": [1.5], "region": ["North"]}))
     assert text.startswith("the variable sales: pandas.DataFrame 1 x 2, columns: price (float64), region (")
     assert "1.5 | 'North'" in text
-
-
-def test_none_of_the_users_code_runs(tmp_path: Path) -> None:
-    assert told(tmp_path, "odd.name", odd=Noisy()).endswith(".Noisy")
-    assert Noisy.ran == []
 
 
 def test_a_file_beside_a_variable_of_that_name(tmp_path: Path) -> None:
@@ -87,17 +82,7 @@ def test_a_file_beside_a_variable_of_that_name(tmp_path: Path) -> None:
     assert told(tmp_path, "sales", sales=[1]).startswith("the variable sales: list")
 
 
-def test_the_head_of_a_large_file(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    lines = [f"{number},ü" for number in range(300_000)]
-    (tmp_path / "data/large.csv").write_text("\n".join(["number,name", *lines]), encoding="utf-8")
-    text = told(tmp_path, "data/large.csv")
-    assert text.startswith("the file data/large.csv (2,888,901 bytes), its first ")
-    assert MENTION_CHARACTERS - 500 < len(text) <= MENTION_CHARACTERS
-    assert text.split("\n")[-1] in lines
-
-
-@pytest.mark.parametrize("name", ["bob", "nothing.csv", "data", "np.array", "[9]", "cell:none"])
+@pytest.mark.parametrize("name", ["bob", "nothing.csv", "data", "[9]", "cell:none"])
 def test_a_name_of_nothing_is_no_mention(tmp_path: Path, name: str) -> None:
     (tmp_path / "data").mkdir()
     assert read(tmp_path, name, np=json, cells=[code("1")]) == []
@@ -107,26 +92,18 @@ def test_a_name_of_nothing_is_no_mention(tmp_path: Path, name: str) -> None:
     ("name", "why"),
     [
         ("../outside.csv", "only files in the notebook's folder are read"),
-        ("/etc/passwd", "only files in the notebook's folder are read"),
-        ("~/notes.txt", "only files in the notebook's folder are read"),
         (".env", "hidden files are not read"),
-        ("data/.git/config", "hidden files are not read"),
-        ("link.csv", "links are not followed"),
         ("linked/inner.csv", "links are not followed"),
         ("picture.png", "it is a binary file of 3 bytes"),
-        ("my.folder", "it is not a file"),
         ("pipe.txt", "it is not a file"),
     ],
 )
 def test_what_may_not_be_read_is_not_and_the_reason_is_said(tmp_path: Path, name: str, why: str) -> None:
     root = tmp_path / "folder"
-    (root / "data").mkdir(parents=True)
-    (root / "my.folder").mkdir()
-    (tmp_path / "outside.csv").write_text("secret")
-    (tmp_path / "inner.csv").write_text("secret")
-    (root / "link.csv").symlink_to(tmp_path / "outside.csv")
+    root.mkdir()
+    for path in (tmp_path / "outside.csv", tmp_path / "inner.csv", root / ".env"):
+        path.write_text("secret")
     (root / "linked").symlink_to(tmp_path)
-    (root / ".env").write_text("secret")
     (root / "picture.png").write_bytes(b"\x89\0P")
     os.mkfifo(root / "pipe.txt")
     [mention] = read(root, name)
@@ -153,25 +130,6 @@ def test_a_cell_that_ran_here_is_told_as_the_kernel_knows_it(tmp_path: Path) -> 
         assert mention.text == "[3] cell:a1\n1 / 0\n  failed: ZeroDivisionError: division by zero"
         assert mention.cell is not None
         assert mention.cell.digest == source_digest("1 / 0")
-
-
-def test_a_cell_of_an_earlier_kernel_with_the_same_number_is_not_meant(tmp_path: Path) -> None:
-    history = {3: "1 + 1"}
-    assert told(tmp_path, "[3]", cells=[code("1 / 0", error("x"))], history=history) == "[3]\n1 + 1"
-    assert "an error" in told(tmp_path, "[3]", cells=[code("1 + 1", error("an error"))], history=history)
-
-
-def test_a_long_cell_is_bounded_and_does_not_count_as_seen(tmp_path: Path) -> None:
-    long = code("x" * 10_000, error(*("e" * 100 for _ in range(1_000)), "KeyError: 'price'"))
-    [mention] = read(tmp_path, "[3]", cells=[long])
-    assert len(mention.text) <= MENTION_CHARACTERS
-    assert mention.text.endswith("KeyError: 'price'")
-    assert mention.cell is None
-
-
-@pytest.mark.parametrize("cells", [[{}], [{"id": 3, "execution_count": 3, "source": None, "outputs": [1, {}]}], "no"])
-def test_a_notebook_of_odd_cells_is_read_too(tmp_path: Path, cells: Any) -> None:
-    assert len(read(tmp_path, "[3]", "cell:a1", cells=cells)) <= 1
 
 
 @pytest.mark.kernel

@@ -58,16 +58,6 @@ def test_status_says_what_is_open_and_stop_ends_all(page: OpenRuns) -> None:
     assert history == "  cancelled: Plot it. In blue.\n  cancelled: A table.\n"
 
 
-def test_rules_says_which_policy_is_in_force(page: OpenRuns) -> None:
-    assert page.kernel.run("%agent rules").streams() == "Policy of the last run: ask.\nNo rule is in force.\n"
-    approval = page.event("approval_request")
-    page.send(type="approval_response", approval_id=approval["approval_id"], approved=True, scope="conversation")
-    page.kernel.run("first.wait(20); second.wait(20)")
-    said = page.kernel.run("%agent rules").streams()
-    assert "   1  allow run_python (this conversation, saved on 20" in said
-    assert page.kernel.run("%agent rules remove 1").streams().startswith("Removed: allow run_python.")
-
-
 def test_a_rule_for_all_notebooks_lasts_longer_than_its_kernel(
     start_kernel: Callable[..., TestKernel], tmp_path: Path
 ) -> None:

@@ -60,15 +60,3 @@ def test_a_run_imports_nothing_from_the_notebooks_folder_and_the_users_code_does
     assert log.read_text().split() == ["of_a_call", "of_a_tool"]
     assert kernel.value("import mine\nmine.value") == "7"
     assert kernel.value("import PIL\n'site-packages' in PIL.__file__") == "True"
-
-
-def test_the_users_own_import_of_a_name_that_was_not_imported_yet_is_theirs(
-    start_kernel: Callable[..., TestKernel], log: Path
-) -> None:
-    kernel = start_kernel()
-    kernel.run("%load_ext agent_kernel")
-    assert kernel.value("import defusedxml\ndefusedxml.value") == "7"
-    kernel.run("%load_ext autoreload\n%autoreload 2\nimport mine")
-    path = Path("mine.py")
-    path.write_text(path.read_text().replace("value = 7", "value = 8888"))
-    assert kernel.value("mine.value") == "8888"

@@ -67,32 +67,6 @@ def test_notebooks_pass_again_in_random_order_and_with_xdist(project: Path) -> N
         assert [number for _, number in cells] == ["0", "1", "2", "3"]
 
 
-def test_the_kernels_get_what_the_options_say(project: Path) -> None:
-    told = nbval(project, "first.ipynb", "--agent-replay", "warn", "--agent-approve=all", "-vv")
-    assert "agent-kernel: recordings warn, approvals all" in told.stdout
-    assert "warn all" in told.stdout
-    assert told.returncode == 1, "the saved output says strict"
-    refused = nbval(project, "--agent-replay", "sometimes")
-    assert "invalid choice: 'sometimes'" in refused.stderr
-
-
-def test_a_project_without_notebooks_imports_next_to_nothing_and_needs_no_nbval(project: Path) -> None:
-    program = "import sys; import pytest; before = set(sys.modules); import agent_kernel.testing.pytest_plugin\n"
-    program += "print(*set(sys.modules) - before)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert {name for name in done.stdout.split() if not name.startswith("agent_kernel")} == set()
-    assert len(done.stdout.split()) <= 4, done.stdout
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:nbval", "-p", "no:xdist", "test_ordinary.py"],
-        cwd=project,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout
-
-
 @pytest.fixture(scope="module")
 def version_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A notebook that was recorded, and then saved as it plays."""

@@ -65,19 +65,6 @@ def test_a_number_in_the_data_that_changed_stops_the_run(recording: Path, offlin
     assert "12" in error.partition("recorded")[2]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--record a.jsonl --model replay:b.jsonl", "leave out one of them"),
-        ("--on-change warn", "goes with a recording"),
-        ("--model replay:none.jsonl", "There is no recording"),
-        ("--record notes.txt --model demo", "ends in .jsonl"),
-    ],
-)
-def test_options_that_do_not_go_together(tmp_path: Path, offline: TestKernel, options: str, said: str) -> None:
-    assert said in play(offline, tmp_path, options)
-
-
 def command(notebook: Path, model: FakeOpenAI, *options: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [Path(sys.executable).with_name("agent-kernel"), "record", str(notebook), *options],

@@ -16,11 +16,6 @@ OF_AN_AGENT = "budget conversation_budget conversation_id effort model policy ru
 OF_THE_PACKAGE = "Agent Budget Policy Run ScriptedDecision Tool __version__ answer approve deny edit last_run runs tool"
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 PUBLIC = "print(*[name for name in dir({}) if not name.startswith('_')])"
-SCRIPTED = (
-    "import agent_kernel as ak\n"
-    "from agent_kernel.testing import ScriptedModel, say\n"
-    "agent = ak.Agent(model=ScriptedModel([say('Done.')] * 2))\n"
-)
 
 
 def test_each_name_of_the_package_and_of_a_run_says_what_it_is() -> None:
@@ -31,21 +26,6 @@ def test_each_name_of_the_package_and_of_a_run_says_what_it_is() -> None:
     assert [name for name in public if not getattr(Run, name).__doc__] == []
     helped = pydoc.render_doc(Run, renderer=pydoc.plaintext)
     assert "One run of an agent: a prompt, the calls that were made for it, and the answer." in helped
-
-
-def test_tab_on_a_run_and_on_an_agent_offers_what_a_user_may_call(kernel: TestKernel) -> None:
-    kernel.run(SCRIPTED + "run = agent.run('Say it.')")
-    assert kernel.run(PUBLIC.format("run")).streams() == f"{OF_A_RUN}\n"
-    assert kernel.run(PUBLIC.format("agent")).streams() == f"{OF_AN_AGENT}\n"
-    assert kernel.value("run") == "<Run complete: 'Say it.'>"
-    assert kernel.complete("x = run.") == [f"x = run.{name}" for name in OF_A_RUN.split(" ")]
-
-
-def test_a_run_is_the_same_run_however_it_is_reached(kernel: TestKernel) -> None:
-    kernel.run(SCRIPTED + "first = agent.run('One.'); last = agent.run('Two.')")
-    assert kernel.value("first == ak.runs()[0], last == ak.last_run(), first == last, {last: 1}[ak.last_run()]") == (
-        "(True, True, False, 1)"
-    )
 
 
 def test_an_agent_that_is_asked_in_a_subshell_works_as_elsewhere(kernel: TestKernel) -> None:

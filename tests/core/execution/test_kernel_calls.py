@@ -166,16 +166,11 @@ async def test_a_kernel_that_dies_ends_the_call(kernel: SilentKernel) -> None:
 @pytest.mark.parametrize(
     ("kind", "content"),
     [
-        ("stream", {}),
         ("stream", {"name": "stdout"}),
         ("display_data", {"data": "x"}),
         ("display_data", {"data": {"text/plain": "x"}, "metadata": 7, "transient": None}),
-        ("error", {"ename": "E", "evalue": "v", "traceback": 7}),
-        ("comm_msg", {"data": []}),
         ("comm_msg", {"data": {"state": {"outputs": [{}]}}}),
         ("display_data", {"data": {"application/json": DEEP}}),
-        ("clear_output", []),
-        ("agent_kernel_event", {"event": "outcome"}),
     ],
 )
 async def test_an_output_of_the_wrong_shape_is_dropped(kernel: SilentKernel, kind: str, content: Any) -> None:
