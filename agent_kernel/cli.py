@@ -99,7 +99,7 @@ def _confirmed() -> bool:
 
 def batch(options: argparse.Namespace) -> int:
     """Run notebooks without a page, or report on such a batch. Returns the exit status."""
-    from agent_kernel.notebook.batch.main import report_command, run_command
+    from agent_kernel.notebook.batch.commands import report_command, run_command
 
     try:
         if options.command == "report":

@@ -126,7 +126,6 @@ def _add_report(commands: "Commands") -> None:
     )
     for option, what in (
         ("--json", "the report as JSON"),
-        ("--markdown", "the report as a table in Markdown"),
         ("--junit", "the report as JUnit XML: a suite for each notebook"),
         ("--audit", "all audit trails as one, a JSON object a line, the oldest first"),
     ):

@@ -11,7 +11,7 @@ import nbformat
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE, TurnsToRecord, read_name
-from agent_kernel.notebook.batch.plan import fault_of
+from agent_kernel.notebook.batch.commands import fault_of
 
 
 def run_command(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from agent_kernel.export import read_run
 from agent_kernel.log.opening import open_to_read
 from agent_kernel.notebook.batch.execute import run_all
 from agent_kernel.notebook.batch.job import Job, NotebookResult, agent_log_of
-from agent_kernel.notebook.batch.progress import Progress
+from agent_kernel.notebook.batch.report import Progress
 from benchmarks.dabench.dataset import Dataset, Question
 
 OUTCOMES = "outcomes.jsonl"
@@ -148,7 +148,7 @@ def run_questions(dataset: Dataset, folder: Path, settings: Settings, workers: i
     }
     jobs = [_job(notebook, settings, question) for notebook, question in notebooks.items()]
     asked = {notebook: (question.id, bases[question.id]) for notebook, question in notebooks.items()}
-    keeper = _Keeper(len(jobs), folder / OUTCOMES, asked)
+    keeper = _Keeper(folder / OUTCOMES, asked)
     if jobs:
         began = time.monotonic()
         keeper.finish(run_all(jobs, workers, keeper), time.monotonic() - began)
@@ -177,8 +177,8 @@ def _job(notebook: Path, settings: Settings, question: Question) -> Job:
 class _Keeper(Progress):
     """Writes each outcome down as its notebook ends, too."""
 
-    def __init__(self, notebooks: int, path: Path, asked: Mapping[Path, tuple[int, str]]) -> None:
-        super().__init__(notebooks, sys.stdout)
+    def __init__(self, path: Path, asked: Mapping[Path, tuple[int, str]]) -> None:
+        super().__init__(sys.stdout)
         self._path = path
         self._asked = asked
         """The id and the basis of a notebook's question."""

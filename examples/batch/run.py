@@ -138,10 +138,10 @@ def _report(folder: Path) -> int:
     from agent_kernel.cli import main as agent_kernel
 
     command = ["report", str(folder / "logs"), "--expect", str(folder / "names.txt")]
-    for option, name in (("json", "report.json"), ("markdown", "report.md"), ("junit", "report.xml")):
+    for option, name in (("json", "report.json"), ("junit", "report.xml")):
         command += [f"--{option}", str(folder / name)]
     status = agent_kernel([*command, "--audit", str(folder / "audit.jsonl")])
-    print(f"The report is in {folder}: report.md, report.json, report.xml, audit.jsonl")
+    print(f"The report is in {folder}: report.json, report.xml, audit.jsonl")
     return status
 
 

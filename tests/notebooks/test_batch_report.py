@@ -111,19 +111,6 @@ def test_a_wrong_option_runs_nothing(
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_logs_are_named_after_the_executed_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    notebook = write_notebook(tmp_path / "a.ipynb", "open('ran', 'a').write('x')")
-    for name in ("one", "two", "one"):
-        output = ["--output", str(tmp_path / "done" / f"{name}.ipynb"), "--logs", str(tmp_path / "logs")]
-        assert cli.main(["run", str(notebook), "-p", "name", name, *output, "--once"]) == 0
-    assert "earlier, not run again" in capsys.readouterr().out
-    assert (tmp_path / "ran").read_text() == "xx"
-    status, said = report(tmp_path / "logs")
-    assert (status, [*said]) == (0, ["one", "two"])
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kills a process as POSIX does")
 def test_a_notebook_whose_command_is_killed_is_told_from_one_that_runs(tmp_path: Path) -> None:
     write_notebook(tmp_path / "a.ipynb", SETUP, HANGS)
@@ -193,17 +180,8 @@ def test_what_was_expected_and_is_not_there_is_reported(tmp_path: Path, capsys: 
     end(job(tmp_path), cells=(CellResult(1, "passed"),))
     end(job(tmp_path, "b"), status="failed", cells=(CellResult(1, "failed", 0.1, "Error: <a|b>\nmore"),))
     (tmp_path / "names").write_text("a\nb\n\nc\n")
-    status, said = report(tmp_path, "--expect", tmp_path / "names", "--markdown", tmp_path / "report.md")
+    status, said = report(tmp_path, "--expect", tmp_path / "names")
     assert (status, [one["status"] for one in said.values()]) == (1, ["passed", "failed", "not_begun"])
     printed = capsys.readouterr().out
-    assert "failed    b  Cell 1: Error: <a|b>\n" in printed
+    assert "FAILED  b  (1 of 1 cell, 0.0 s)\n          Cell 1: Error: <a|b>\n          more\n" in printed
     assert "3 notebooks: 1 passed, 1 failed, 1 not begun; 0 audit entries, each trail is whole" in printed
-    rows = (tmp_path / "report.md").read_text().splitlines()[4:]
-    assert [row.split(" | ")[0] for row in rows] == ["| b", "| c", "| a"]
-    assert "Cell 1: Error: &lt;a\\|b>" in rows[0]
-
-
-def test_where_there_is_nothing_to_report_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder in (tmp_path, tmp_path / "nothing"):
-        assert cli.main(["report", str(folder)]) == 2
-        assert "agent-kernel run --logs" in capsys.readouterr().err

@@ -1,12 +1,11 @@
-"""Runs notebooks from top to bottom, each in a kernel of its own, several at once."""
+"""Runs notebooks from top to bottom by nbclient, each in a kernel of its own, several at once."""
 
 import asyncio
 import contextlib
 import signal
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,19 +17,16 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from agent_kernel.log.opening import LOG_VARIABLE
-from agent_kernel.notebook.batch.agent_runs import delay_after, runs_after
+from agent_kernel.notebook.batch.commands import inject
 from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, agent_log_of, plain
-from agent_kernel.notebook.batch.plan import inject
-from agent_kernel.notebook.batch.progress import Progress
-from agent_kernel.notebook.batch.result_file import ResultFile, begun
-from agent_kernel.record.words import delayed
+from agent_kernel.notebook.batch.report import Progress
+from agent_kernel.notebook.batch.result_file import ResultFile, agent_runs, begun
 from agent_kernel.tools.builtin.safe_open import replace_file
 
 STOP_SECONDS = 5.0
 """How long a cell that was interrupted has to end, and its run with it, before the kernel is ended."""
-DELAY_SECONDS = 1.0
-"""How often the agent's log is read for a wait for the model's service."""
 STOPPED = "Stopped before its end."
+DEAD = "The kernel died. The log of the notebook (--logs) has what it printed."
 
 
 def run_all(jobs: Sequence[Job], workers: int, progress: Progress) -> list[NotebookResult]:
@@ -43,7 +39,7 @@ def run_all(jobs: Sequence[Job], workers: int, progress: Progress) -> list[Noteb
 
 
 async def _run_all(executions: Sequence["Execution"], workers: int) -> list[NotebookResult]:
-    room = asyncio.Semaphore(workers)
+    room, loop = asyncio.Semaphore(workers), asyncio.get_running_loop()
 
     async def run(execution: Execution) -> NotebookResult:
         async with room:
@@ -51,58 +47,42 @@ async def _run_all(executions: Sequence["Execution"], workers: int) -> list[Note
 
     def stop() -> None:
         for execution in executions:
-            execution.stop()
+            execution.stopped.set()
 
-    with _stopped_by_signals(stop):
-        return await asyncio.gather(*map(run, executions))
-
-
-@contextlib.contextmanager
-def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # of a scheduler's worker: signals are not for it
-        yield
-        return
-    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-    previous = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, previous, strict=True):
-            signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, stop)
+    return await asyncio.gather(*map(run, executions))
 
 
 class Execution:
     """One notebook on its way."""
 
     def __init__(self, job: Job, progress: Progress) -> None:
-        self.job = job
+        self._job = job
         self._progress = progress
-        self._stopped = asyncio.Event()
+        self.stopped = asyncio.Event()
+        """Set to interrupt the cell that runs, and to end the notebook there."""
         self._log: TextIO | None = None
         self._cells: dict[int, CellResult] = {}
         """By the index of the cell: the code cells that are to be run, or were."""
         self._began = 0.0
 
-    def stop(self) -> None:
-        """Interrupt the cell that runs, and end the notebook there. A second call changes nothing."""
-        self._stopped.set()
-
     async def run(self) -> NotebookResult:
         """Run the notebook and write it, unless it is to be run once and has begun before. Whatever it does, it ends in
         a result: one that can't be read, or written, does not take those of others with it."""
-        begins = begun(self.job)
-        if self._stopped.is_set():
+        begins = begun(self._job)
+        if self.stopped.is_set():
             return begins.model_copy(update={"status": "stopped", "error": STOPPED})
         try:
-            if self.job.log is None:
+            if self._job.log is None:
                 result = await self._run(begins)
             else:
-                with ResultFile(self.job, self.job.log) as file:
+                with ResultFile(self._job, self._job.log) as file:
                     # In a thread: another run of this notebook may hold the file for some seconds.
-                    if (earlier := await asyncio.to_thread(file.begin, begins)) is not None:
-                        result = earlier
-                    else:
-                        result = await self._run(begins)
+                    earlier = await asyncio.to_thread(file.begin, begins)
+                    result = earlier or await self._run(begins)
+                    if earlier is None:
                         file.end(result)
         except Exception as error:  # noqa: BLE001 -- the result says it
             result = _failed(begins, error)
@@ -110,55 +90,51 @@ class Execution:
         return result
 
     async def _run(self, begins: NotebookResult) -> NotebookResult:
-        self._progress.on_start(self.job)
+        self._progress.on_start(self._job)
         began = time.monotonic()
         try:
-            document: Any = nbformat.read(self.job.notebook, as_version=4)
+            document: Any = nbformat.read(self._job.notebook, as_version=4)
             self._prepare(document)
-            with _logs(self.job) as (self._log, agent_log):
-                self._note(f"{self.job.notebook} began")
+            with _open_log(self._job) as (self._log, path):
+                self._note(f"{self._job.notebook} began")
                 try:
-                    error = await self._execute(document, agent_log, begins.earlier_runs)
+                    error = await self._execute(document, agent_log_of(path).resolve())
                 finally:
-                    replace_file(self.job.output.resolve(), f"{nbformat.writes(document)}\n".encode())
-                cells, runs = (
-                    tuple(self._cells.values()),
-                    await asyncio.to_thread(runs_after, agent_log, begins.earlier_runs),
-                )
-                failed = bool(error) or any(cell.status == "failed" for cell in cells)
-                status = "passed" if not failed else "stopped" if self._stopped.is_set() else "failed"
+                    replace_file(self._job.output.resolve(), f"{nbformat.writes(document)}\n".encode())
+                runs = (await asyncio.to_thread(agent_runs, path))[begins.earlier_runs :]
+                failed = bool(error) or any(cell.status == "failed" for cell in self._cells.values())
+                status = "passed" if not failed else "stopped" if self.stopped.is_set() else "failed"
                 seconds = time.monotonic() - began
                 for run in runs:
                     self._note(f"run {run.words}")
                 self._note(f"{status} after {seconds:.1f} s. {error}")
         except Exception as error:  # noqa: BLE001 -- the result says it
             return _failed(begins, error)
-        said = {"status": status, "cells": cells, "runs": runs, "seconds": seconds, "error": error}
-        return begins.model_copy(update=said)
+        said = {"status": status, "cells": tuple(self._cells.values()), "runs": runs, "seconds": seconds}
+        return begins.model_copy(update=said | {"error": error})
 
     def _prepare(self, document: Any) -> None:
-        if self.job.parameters is not None:
-            inject(document, self.job.parameters)
+        if self._job.parameters is not None:
+            inject(document, self._job.parameters)
         for index, cell in enumerate(document.cells):
             if cell.cell_type == "code":
                 cell.update(outputs=[], execution_count=None)  # what is not reached must not look as if it had run
                 if cell.source.strip():
                     self._cells[index] = CellResult(index + 1, "not_run")
 
-    async def _execute(self, document: Any, agent_log: Path, known: int) -> str:
+    async def _execute(self, document: Any, agent_log: Path) -> str:
         """Run the cells. Returns why that ended early, or ""."""
         client = NotebookClient(
             document,
-            timeout=self.job.timeout,
-            allow_errors=self.job.allow_errors,
+            timeout=self._job.timeout,
+            allow_errors=self._job.allow_errors,
             record_timing=False,  # so that the same outputs give the same file
-            resources={"metadata": {"path": str(self.job.notebook.resolve().parent)}},
+            resources={"metadata": {"path": str(self._job.notebook.resolve().parent)}},
             on_cell_execute=self._on_cell_begin,
             on_cell_executed=self._on_cell_end,
         )
         execution = asyncio.create_task(self._from_first_to_last(client, agent_log))
-        stopped = asyncio.create_task(self._stopped.wait())
-        watching = asyncio.create_task(self._watch_delays(agent_log, known))
+        stopped = asyncio.create_task(self.stopped.wait())
         try:
             await asyncio.wait({execution, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not execution.done():
@@ -167,60 +143,30 @@ class Execution:
         except CellExecutionError:
             return ""  # the cell's result says it
         except CellTimeoutError:
-            self._fail_open_cell(f"The cell did not end within {self.job.timeout} s.")
+            self._fail_open_cell(f"The cell did not end within {self._job.timeout} s.")
             return ""
         except (DeadKernelError, asyncio.CancelledError):
-            dead = "The kernel died. The log of the notebook (--logs) has what it printed."
-            return self._fail_open_cell(STOPPED if self._stopped.is_set() else dead)
+            return self._fail_open_cell(STOPPED if self.stopped.is_set() else DEAD)
         except (NoSuchKernel, RuntimeError, OSError) as error:
             return self._fail_open_cell(plain(f"{type(error).__name__}: {error}"))
         finally:
             stopped.cancel()
-            watching.cancel()
             await _end_kernel(client)
         return ""
 
     async def _from_first_to_last(self, client: NotebookClient, agent_log: Path) -> None:
         """As nbclient's `async_execute`, but signals are left to `run_all`."""
-        await self._start_kernel(client, agent_log)
+        client.create_kernel_manager()
+        environ = {**self._job.environ, LOG_VARIABLE: str(agent_log)}
+        # What the kernel's process itself prints, such as a fatal error of the interpreter, goes to the log.
+        await client.async_start_new_kernel(env=environ, stdout=self._log, stderr=self._log)
+        await client.async_start_new_kernel_client()
         assert client.kc is not None
         told: Any = await client.async_wait_for_reply(await ensure_async(client.kc.kernel_info()))
         client.nb.metadata["language_info"] = told["content"]["language_info"]
         for index, cell in enumerate(client.nb.cells):
             await client.async_execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
         client.set_widgets_metadata()
-
-    async def _start_kernel(self, client: NotebookClient, agent_log: Path) -> None:
-        """A kernel that dies before it answers is started once more: its ports are chosen before it starts, and where
-        many do, somebody else may have taken one by then (jupyter_client issue 487)."""
-        environ = {**self.job.environ, LOG_VARIABLE: str(agent_log)}
-        for is_last in (False, True):
-            client.create_kernel_manager()
-            try:
-                # What the kernel's process itself prints, such as a fatal error of the interpreter, goes to the log.
-                await client.async_start_new_kernel(env=environ, stdout=self._log, stderr=self._log)
-                await client.async_start_new_kernel_client()
-            except RuntimeError as error:
-                if is_last or self._stopped.is_set():
-                    raise
-                self._note(f"The kernel did not start, and is started once more. {plain(str(error))}")
-            else:
-                return
-
-    async def _watch_delays(self, agent_log: Path, known: int) -> None:
-        since = ""
-        while True:
-            await asyncio.sleep(DELAY_SECONDS)
-            # In a thread, because a log that its kernel holds alone can't be read, which takes seconds to find out.
-            delay = await asyncio.to_thread(delay_after, agent_log, known)
-            if delay is not None:
-                words = " ".join(plain(f"{delayed(delay)}. {delay.cause}").split())
-                if begins := delay.since != since:
-                    self._note(words)
-                self._progress.on_delay(self.job, words, begins=begins)
-            elif since:
-                self._progress.on_delay(self.job, "", begins=False)
-            since = delay.since if delay is not None else ""
 
     async def _interrupt(self, client: NotebookClient, execution: "asyncio.Task[Any]") -> None:
         """Interrupt the cell, so that its run ends in an honest state; then end the notebook in any case."""
@@ -233,27 +179,22 @@ class Execution:
     def _on_cell_begin(self, cell_index: int, **_: Any) -> None:
         self._began = time.monotonic()
         self._note(f"cell {cell_index + 1} began")
-        self._progress.on_cell(self.job, [*self._cells].index(cell_index) + 1, len(self._cells))
 
     def _on_cell_end(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
-        content = execute_reply["content"]
-        seconds = time.monotonic() - self._began
-        error = ""
+        content, seconds, error = execute_reply["content"], time.monotonic() - self._began, ""
         if content["status"] == "error":
             short = f"{content.get('ename', '')}: {content.get('evalue', '')}"
             traceback = plain("\n".join(content.get("traceback", [])))
             error = traceback if traceback.startswith(short) else plain(f"{short}\n{traceback}")
-        expected = self.job.allow_errors or "raises-exception" in cell.metadata.get("tags", [])
-        passed = content["status"] != "error" or expected
+        passes = not error or self._job.allow_errors or "raises-exception" in cell.metadata.get("tags", [])
         number = cell_index + 1
-        self._cells[cell_index] = CellResult(number, "passed" if passed else "failed", seconds, "" if passed else error)
+        self._cells[cell_index] = CellResult(number, "passed" if passes else "failed", seconds, "" if passes else error)
         self._note(f"cell {number} {'ended' if not error else 'failed'} after {seconds:.1f} s. {error}")
 
     def _fail_open_cell(self, why: str) -> str:
         """The notebook ended in the middle of a cell, or between two. Returns why."""
-        began = bool(self._began)
         for index, cell in self._cells.items():
-            if cell.status == "not_run" and began:
+            if cell.status == "not_run" and self._began:
                 self._cells[index] = CellResult(cell.number, "failed", time.monotonic() - self._began, why)
                 break
         return why
@@ -269,13 +210,13 @@ def _failed(begins: NotebookResult, error: Exception) -> NotebookResult:
 
 
 @contextlib.contextmanager
-def _logs(job: Job) -> Iterator[tuple[TextIO, Path]]:
-    """The text log, open, and the path of the agent's log. Both are temporary if the job keeps none."""
+def _open_log(job: Job) -> Iterator[tuple[TextIO, Path]]:
+    """The text log and its path. It is temporary if the job keeps none."""
     with tempfile.TemporaryDirectory(prefix="agent-kernel-run-", ignore_cleanup_errors=True) as scratch:
         path = job.log or Path(scratch) / "notebook.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as text_log:
-            yield text_log, agent_log_of(path).resolve()
+            yield text_log, path
 
 
 async def _end_kernel(client: NotebookClient) -> None:

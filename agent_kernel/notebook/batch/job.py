@@ -95,7 +95,7 @@ class NotebookResult(BaseModel):
     host: str = ""
     process: int = 0
     earlier_runs: int = 0
-    """The number of the last run in the agent's log before this notebook began."""
+    """How many runs the agent's log had before this notebook began."""
     seconds: float = 0.0
     cells: tuple[CellResult, ...] = ()
     runs: tuple[AgentRun, ...] = ()

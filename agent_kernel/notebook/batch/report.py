@@ -1,5 +1,5 @@
-"""The report on a batch: what came of each notebook of a folder of logs, also of those that still run or that died; and
-their audit trails, merged into one.
+"""What came of notebooks, in words and as JUnit XML; and the report on a batch, which is a folder of logs: also of
+those that still run or that died, with their audit trails merged into one.
 
 A merged line is an entry with one more field, `notebook`. Entries are canonical JSON, so a line without that field,
 written in the same form, is exactly what was hashed: each notebook's chain can be checked from the merged trail alone.
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TextIO, get_args
 
 import orjson
 from junitparser import Error, Failure, Skipped
@@ -21,7 +21,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.log.audit import check, read_entries
 from agent_kernel.log.audit_head import has_trail, missing, read_note, trail_head
 from agent_kernel.log.opening import open_to_read
-from agent_kernel.notebook.batch.job import NotebookResult, Status, agent_log_of, plain
+from agent_kernel.notebook.batch.job import Job, NotebookResult, Status, agent_log_of, plain
 from agent_kernel.notebook.batch.result_file import SUFFIX, is_held, log_path, result_now
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.figures import plural
@@ -32,7 +32,54 @@ NOTEBOOK_CASE = "notebook"
 Line = tuple[tuple[str, str, int], str]
 """An entry in the merged trail, behind its place: the time, the notebook, and the number of the entry. The time is
 never before that of the entry before it in its own trail, so that none is out of order there."""
-_ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`[*_~"}, "&": "&amp;", "<": "&lt;", "\n": " "})
+_INDENT = " " * 10
+
+
+class Progress:
+    """Prints a line when a notebook begins, and when it has ended."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def on_start(self, job: Job) -> None:
+        self._say(f"started {job.notebook}")
+
+    def on_end(self, result: NotebookResult) -> None:
+        self._say(in_words(result, result.notebook))
+
+    def finish(self, results: Sequence[NotebookResult], seconds: float) -> None:
+        self._say(f"{_counted(Counter(result.status for result in results))} in {seconds:.1f} s")
+
+    def _say(self, line: str) -> None:
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
+
+
+def in_words(result: NotebookResult, name: str) -> str:
+    """One line about a notebook, and below it why it failed, and what was denied in it."""
+    ran = sum(cell.status != "not_run" for cell in result.cells)
+    facts = [f"{ran} of {plural(len(result.cells), 'cell')}"]
+    if result.runs:
+        facts.append(plural(len(result.runs), "run"))
+    facts.append("earlier, not run again" if result.earlier else f"{result.seconds:.1f} s")
+    word = result.status.replace("_", " ")
+    lines = [f"{word if result.status == 'passed' else word.upper():<7} {name}  ({', '.join(facts)})"]
+    failed = [cell for cell in result.cells if cell.status == "failed"]
+    more = [f"Cell {cell.number}: {_without_traceback(cell.error)}" for cell in failed]
+    if result.error and not any(result.error == cell.error for cell in failed):
+        more.append(result.error)
+    more += [f'{run.run_id} "{run.prompt}": {plural(run.denied, "call")} denied' for run in result.runs if run.denied]
+    return "\n".join([*lines, *(f"{_INDENT}{line}" for text in more for line in text.splitlines())])
+
+
+def _without_traceback(error: str) -> str:
+    """The report and the log have all of it."""
+    return error.partition("\n---")[0]
+
+
+def _counted(numbers: Counter[Status]) -> str:
+    said = (f"{numbers[status]} {status.replace('_', ' ')}" for status in get_args(Status) if numbers[status])
+    return f"{plural(numbers.total(), 'notebook')}: {', '.join(said)}"
 
 
 class Notebook(NotebookResult):
@@ -117,58 +164,17 @@ def _lines(name: str, connection: sqlite3.Connection) -> list[Line]:
 
 
 def as_text(report: Report) -> str:
-    """The numbers, and a line for each notebook that did not pass."""
-    said = ", ".join(f"{number} {_word(status)}" for status, number in report.counts.items())
-    lines = [_in_short(one) for one in report.notebooks if one.status != "passed" or one.audit_fault]
-    entries = sum(one.audit_entries for one in report.notebooks)
+    """Each notebook that did not pass, and the numbers."""
+    lines: list[str] = []
+    for one in report.notebooks:
+        if one.status != "passed" or one.audit_fault:
+            fault = f"\n{_INDENT}Its audit trail: {one.audit_fault}." if one.audit_fault else ""
+            lines.append(f"{in_words(one, one.name)}{fault}")
     broken = sum(bool(one.audit_fault) for one in report.notebooks)
     whole = f"{plural(broken, 'trail')} not whole" if broken else "each trail is whole"
-    audit = f"{entries} audit entries, {whole}"
-    return "\n".join([*lines, f"{plural(len(report.notebooks), 'notebook')}: {said}; {audit}"])
-
-
-def _word(status: Status) -> str:
-    return status.replace("_", " ")
-
-
-def _in_short(one: Notebook) -> str:
-    facts = [_why(one), *([f"Its audit trail: {one.audit_fault}."] if one.audit_fault else [])]
-    return f"{_word(one.status):<9} {one.name}  {' '.join(filter(None, facts))}"
-
-
-def _why(one: Notebook) -> str:
-    """Why the notebook did not pass, in one line."""
-    for cell in one.cells:
-        if cell.status == "failed":
-            return f"Cell {cell.number}: {_first(cell.error)}"
-    return _first(one.error)
-
-
-def _first(text: str) -> str:
-    return text.partition("\n")[0]
-
-
-def as_markdown(report: Report) -> str:
-    """A table with a row for each notebook, those first that did not pass."""
-    said = ", ".join(f"{number} {_word(status)}" for status, number in report.counts.items())
-    head = ["| notebook | | cells | runs | calls | denied | audit | |", "|---|---|--:|--:|--:|--:|--:|---|"]
-    rows = sorted(report.notebooks, key=lambda one: (one.status == "passed" and not one.audit_fault, one.name))
-    return "\n".join([f"**{plural(len(report.notebooks), 'notebook')}: {said}**", "", *head, *map(_row, rows)])
-
-
-def _row(one: Notebook) -> str:
-    ran = sum(cell.status != "not_run" for cell in one.cells)
-    calls, denied = sum(run.calls for run in one.runs), sum(run.denied for run in one.runs)
-    audit = "**not whole**" if one.audit_fault else str(one.audit_entries)
-    said = " ".join(filter(None, (_why(one), one.audit_fault)))
-    status = _word(one.status) if one.status == "passed" else f"**{_word(one.status)}**"
-    cells = [_plain(one.name), status, f"{ran}/{len(one.cells)}", len(one.runs), calls, denied, audit, _plain(said)]
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _plain(text: str) -> str:
-    """Text of notebooks in a table of Markdown, as text and nothing else."""
-    return text.translate(_ESCAPED)
+    entries = sum(one.audit_entries for one in report.notebooks)
+    counts = _counted(Counter(one.status for one in report.notebooks))
+    return "\n".join([*lines, f"{counts}; {entries} audit entries, {whole}"])
 
 
 def write_junit(results: Mapping[str, NotebookResult], path: Path) -> None:

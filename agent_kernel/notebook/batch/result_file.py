@@ -8,6 +8,8 @@ runs" from "it died". What keeps a notebook from being run twice is the file.
 
 import os
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -15,8 +17,10 @@ import orjson
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from agent_kernel.notebook.batch.agent_runs import last_number, runs_after
-from agent_kernel.notebook.batch.job import Job, NotebookResult, Status, agent_log_of, plain
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.export import read_run
+from agent_kernel.log.opening import open_to_read
+from agent_kernel.notebook.batch.job import AgentRun, Job, NotebookResult, Status, agent_log_of, plain
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.tools.builtin.safe_open import replace_file
 
@@ -24,6 +28,9 @@ SUFFIX = ".result.json"
 LOCK_SECONDS = 5.0
 """A report holds the lock for a moment, to see whether somebody else does."""
 UNKNOWN = "Its log has what it did. It is run again only with --again."
+UNDER_WAY = ("executing", "unknown")
+"""The states of a call, in the log of a kernel that is gone, that leave open what it did."""
+PROMPT_CHARACTERS = 80
 
 
 class Unreadable(ValueError):
@@ -73,7 +80,7 @@ def begun(job: Job) -> NotebookResult:
         began_at=utc_now(),
         host=socket.gethostname(),
         process=os.getpid(),
-        earlier_runs=last_number(agent_log_of(job.log)) if job.log is not None else 0,
+        earlier_runs=len(agent_runs(job.log)) if job.log is not None else 0,
     )
 
 
@@ -92,11 +99,39 @@ def result_now(path: Path, *, held: bool) -> NotebookResult:
     began = f"It began at {found.began_at} on {found.host} in process {found.process}"
     if held:
         return found.model_copy(update={"error": f"{began}, and runs there."})
-    runs = runs_after(agent_log_of(log_path(path)), found.earlier_runs)
+    runs = agent_runs(log_path(path))[found.earlier_runs :]
     tools = [tool for run in runs for tool in run.unknown]
     under_way = f" What was under way: {', '.join(tools)}." if tools else ""
     said = f"{began}, which died.{under_way} {UNKNOWN}"
     return found.model_copy(update={"status": status, "error": said, "runs": runs})
+
+
+def agent_runs(log: Path) -> tuple[AgentRun, ...]:
+    """What the agent's runs came to, the oldest first, by the agent's log beside this text log. A notebook without an
+    agent has none, and what is wrong with one, the kernel says that writes to it."""
+    path = agent_log_of(log)
+    try:
+        if not path.is_file():
+            return ()
+        with closing(open_to_read(path)[0]) as connection:
+            found = connection.execute("SELECT run_id FROM runs ORDER BY number").fetchall()
+            return tuple(_run(connection, run_id) for (run_id,) in found)
+    except (OSError, sqlite3.Error, ConfigurationError):
+        return ()
+
+
+def _run(connection: sqlite3.Connection, run_id: str) -> AgentRun:
+    result = read_run(connection, run_id).result
+    first, *_ = result.run.prompt.strip().splitlines()
+    return AgentRun(
+        run_id=run_id,
+        prompt=plain(first)[:PROMPT_CHARACTERS],
+        status=result.run.status,
+        calls=len(result.tool_calls),
+        denied=sum(call.state == "denied" for call in result.tool_calls),
+        error=plain(result.run.error.message) if result.run.error is not None else "",
+        unknown=tuple(call.tool_name for call in result.tool_calls if call.state in UNDER_WAY),
+    )
 
 
 class ResultFile:
