@@ -40,7 +40,7 @@ OPTIONS = tuple(f"--{name}" for name in _NAMES)
 TAB_SECONDS = 0.4
 """How long the tab key may block the kernel before the first list of models has come."""
 _ALWAYS = ("demo", "replay:")
-_AFTER = {"redo": ("run",), "rules": ("remove",), "stats": ("--days",), "undo": ("list", "run")}
+_AFTER = {"rules": ("remove",), "stats": ("--days",)}
 _MOST_FILES = 200
 _LOOKED_AT = 2_000
 _CELLS = 20

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from IPython.core.error import UsageError
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.notebook.execution.backups import KeptChange
-from agent_kernel.notebook.kernel.run_state import RunHost, RunState
+from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.figures import plural
-from agent_kernel.protocol.kernel_events import AskRemoveRule, AskUndo, AskUndoRun, WaitingRun
+from agent_kernel.protocol.kernel_events import AskRemoveRule, AskUndoRun, WaitingRun
 from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
 from agent_kernel.record.words import delayed, name_of, rule_text, rule_words
@@ -109,20 +108,7 @@ def remove_rule(run: RunState | None, number: str) -> str:
     return f"Removed: {reveal(rule_text(rule.text))}. Calls that it allowed ask again, in runs that are under way too."
 
 
-def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHost) -> str:
-    """Undo the latest file change that can be undone, by the host of its run. Raises `AgentKernelError`."""
-    change = next((one for one in reversed(changes) if one.state == "as_left"), None)
-    if change is None:
-        return changed_files(changes)
-    host = next((run.host for run in runs if run.run_id == change.run_id), default)
-    host.ask(AskUndo(approval_id=change.approval_id))
-    left = sum(one.state == "as_left" for one in changes) - 1
-    more = f"\n{left} more can be undone; %agent undo list shows them." if left else ""
-    now = "is as it was before" if change.changed_at else "is removed again"
-    return f"Undone: {reveal(change.path)} {now}. The model is told.{more}"
-
-
-def undo_run(run: RunState | None, *, redo: bool = False) -> str:
+def undo(run: RunState | None, *, redo: bool = False) -> str:
     """Undo what the last run has changed in files and cells, or do it again. Raises `AgentKernelError`."""
     changes = run.host.ask(AskUndoRun(run_id=run.run_id, redo=redo)).changes if run is not None else ()
     if not changes:
@@ -130,16 +116,6 @@ def undo_run(run: RunState | None, *, redo: bool = False) -> str:
     now = "as the run left it" if redo else "undone"
     done = [f"  {reveal(one.path)} ({one.tool_name}): {one.refusal or now}" for one in changes]
     return "\n".join([*done, "What the kernel computed stays as it is."])
-
-
-def changed_files(changes: Sequence[KeptChange]) -> str:
-    """The file changes by calls of this kernel, the latest first."""
-    if not changes:
-        return "There is nothing to undo: no call has changed a file in this kernel, or it is too long ago."
-    words = {"as_left": "can be undone", "changed": "was changed since", "undone": "undone"}
-    lines = [f"  {reveal(one.path)}: {words[one.state]}" for one in reversed(changes)]
-    can = any(one.state == "as_left" for one in changes)
-    return "\n".join([*lines, "%agent undo undoes the last one that can be." if can else "None of them can be undone."])
 
 
 def history(runs: Sequence[RunState]) -> str:

@@ -18,7 +18,6 @@ from agent_kernel.errors import AgentKernelError, ConfigurationError
 from agent_kernel.notebook import completion, input_transforms, magic_commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
-from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state
@@ -44,9 +43,8 @@ HELP = """\
 %agent config NAME=VALUE    defaults of this kernel's prompts: model, policy, wait, effort, tools
 %agent rules                the policy and every rule in force, with who made it
 %agent rules remove N       take a saved rule out of force
-%agent undo                 put back the last file that a call changed; `undo list`: all that can be
-%agent undo run             put back the files and cells that the last run changed
-%agent redo run             undo that
+%agent undo                 put back the files and cells that the last run changed
+%agent redo                 undo that
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 %agent help                 this; so do %%agent without a prompt, and --help
@@ -154,10 +152,8 @@ class AgentMagics(Magics):
             "stop": lambda: magic_commands.stop(state.open_runs()),
             "new": self._begin_conversation,
             "rules": lambda: magic_commands.rules(state.last_run),
-            "undo": lambda: magic_commands.undo(state.runs(), backups.changes(), host_for(state, None)),
-            "undo run": lambda: magic_commands.undo_run(state.last_run),
-            "redo run": lambda: magic_commands.undo_run(state.last_run, redo=True),
-            "undo list": lambda: magic_commands.changed_files(backups.changes()),
+            "undo": lambda: magic_commands.undo(state.last_run),
+            "redo": lambda: magic_commands.undo(state.last_run, redo=True),
             "code": self._fill_next_input,
             "history": lambda: magic_commands.history(state.runs()),
         }

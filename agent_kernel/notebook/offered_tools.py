@@ -227,7 +227,7 @@ def _change_file(name: str, **arguments: Any) -> str:
         return backups.carry_out(None, change, arguments["path"])
     if entry.call.base:
         refuse_another_base(change, entry.call.base, arguments["path"])
-    return backups.carry_out(entry.call.approval_id, change, arguments["path"], entry.run_id)
+    return backups.carry_out(entry.call.approval_id, change, arguments["path"])
 
 
 def _run_shell(outside: bool = False, **arguments: Any) -> ToolText:

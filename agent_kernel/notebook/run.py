@@ -4,11 +4,10 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.errors import RunFailed
-from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async
-from agent_kernel.protocol.kernel_events import AskUndo
+from agent_kernel.protocol.kernel_events import AskUndoRun
 from agent_kernel.protocol.metrics import RunMetrics
 from agent_kernel.protocol.views import Usage
 from agent_kernel.record.as_cells import all_cells, as_node, code_cells
@@ -130,16 +129,13 @@ class Run:
         self._state.cancel("script")
 
     def undo(self) -> list[str]:
-        """Put back the files that the run's calls changed, the last first, and return their paths.
+        """Put back the files and cells that the run's calls changed, the last first, and return what was put back: the
+        paths of files, the names of cells.
 
-        A file that was changed since is left as it is, and so are earlier changes of it. The next prompt tells the
-        model. Raises `AgentKernelError` if a file can't be put back.
+        What was changed since is left as it is, and so are earlier changes of it. The next prompt tells the model.
         """
-        undone: list[str] = []
-        while last := [one for one in backups.changes() if one.run_id == self.run_id and one.state == "as_left"]:
-            self._state.host.ask(AskUndo(approval_id=last[-1].approval_id))
-            undone.append(last[-1].path)
-        return undone
+        changes = self._state.host.ask(AskUndoRun(run_id=self.run_id)).changes
+        return [one.path for one in changes if one.refusal is None]
 
     def to_cells(self, *, whole: bool = False) -> "list[NotebookNode]":
         """The run's code as nbformat 4 cells, in the order in which it ran; empty until the run has ended.

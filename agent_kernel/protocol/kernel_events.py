@@ -143,13 +143,6 @@ class AskRemoveRule(Question[Answer]):
     rule_id: Identifier
 
 
-class AskUndo(Question[Answer]):
-    """Undoes a file change by a call of this kernel."""
-
-    topic: Literal["undo"] = "undo"
-    approval_id: Identifier
-
-
 class AskUndoRun(Question[RunUndoneView]):
     """Undoes what a run of this kernel has changed in files and cells, or does it again."""
 
@@ -159,15 +152,7 @@ class AskUndoRun(Question[RunUndoneView]):
 
 
 AnyQuestion = (
-    AskUsage
-    | AskMetrics
-    | AskModels
-    | AskServers
-    | AskWaitingRuns
-    | AskInterrupt
-    | AskRemoveRule
-    | AskUndo
-    | AskUndoRun
+    AskUsage | AskMetrics | AskModels | AskServers | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndoRun
 )
 OtherEvent = RunAnnounced | Hello | CallEnded | CancelRun | KernelInterrupted
 KernelEvent = OtherEvent | AnyQuestion

@@ -24,54 +24,38 @@ run = agent.run("Write.")
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_agent_undo_puts_back_the_last_change_and_says_what_else_can_be(kernel: TestKernel, tmp_path: Path) -> None:
-    assert kernel.run("%load_ext agent_kernel\n%agent undo").streams().startswith("There is nothing to undo")
+def test_undo_puts_back_what_the_last_run_changed_unless_it_was_changed_since(
+    kernel: TestKernel, tmp_path: Path
+) -> None:
+    kernel.run("%load_ext agent_kernel")
+    assert kernel.run("%agent undo").streams().startswith("There is nothing to undo")
     kernel.run(WRITES.replace("FOLDER", repr(str(tmp_path))))
     a, b = tmp_path / "a.md", tmp_path / "b.md"
-    assert kernel.run("%agent undo").streams() == (
-        f"Undone: {a} is as it was before. The model is told.\n1 more can be undone; %agent undo list shows them.\n"
-    )
-    assert a.read_text() == "1\n"
     b.write_text("mine\n")
-    listed = kernel.run("%agent undo list").streams()
-    assert f"  {a}: undone\n  {b}: was changed since\n  {a}: can be undone\n" in listed
-    assert kernel.value("run.undo()") == repr([str(a)])
-    assert a.read_text() == "old\n"
-    assert kernel.run("%agent undo").streams().endswith("None of them can be undone.\n")
-    assert b.read_text() == "mine\n"
-    whole = kernel.run("%agent undo run").streams()
-    assert whole == (
+    said = (
         f"  {a} (write_file): undone\n  {b} (write_file): The file was changed since. Nothing was put back.\n"
         f"  {a} (write_file): undone\nWhat the kernel computed stays as it is.\n"
     )
+    assert kernel.run("%agent undo").streams() == said
+    assert (a.read_text(), b.read_text()) == ("old\n", "mine\n")
+    kernel.run("%agent redo")
+    assert a.read_text() == "3\n"
+    assert kernel.value(f"run.undo() == [{str(a)!r}] * 2") == "True"
+    assert a.read_text() == "old\n"
     kernel.run("agent.run('And now?')")
-    assert kernel.run("%agent undo run").streams().startswith("There is nothing to undo: the last run has changed no")
-    said = "len([m for m in model.requests[-1].messages if 'I have undone your write_file call' in m['content']])"
-    assert kernel.value(said) == "2"
+    assert kernel.run("%agent undo").streams().startswith("There is nothing to undo: the last run has changed no")
+    told = "len([m for m in model.requests[-1].messages if 'I have undone your write_file call' in m['content']])"
+    assert kernel.value(told) == "4", "each undo is told"
 
 
 def wrote(backups: Backups, root: Path, approval_id: str, content: str, path: str = "a.md") -> None:
     change = planned_change(root, "write_file", {"path": path, "content": content})
     assert change is not None
-    backups.carry_out(approval_id, change, path, "run_1")
+    backups.carry_out(approval_id, change, path)
 
 
 def states(backups: Backups) -> dict[str, str]:
     return {one.approval_id: one.state for one in backups.changes()}
-
-
-def test_only_the_last_change_of_a_file_can_be_undone_and_then_the_one_before_it(tmp_path: Path) -> None:
-    backups = Backups()
-    wrote(backups, tmp_path, "first", "1\n")
-    wrote(backups, tmp_path, "second", "2\n")
-    assert states(backups) == {"first": "changed", "second": "as_left"}
-    with pytest.raises(ToolFailed, match="was changed since"):
-        backups.undo("first")
-    backups.undo("second")
-    assert states(backups) == {"first": "as_left", "second": "undone"}
-    for _ in range(2):  # which does nothing twice
-        backups.undo("first")
-    assert not (tmp_path / "a.md").exists()
 
 
 def test_an_undo_is_undone_unless_the_file_was_changed_since(tmp_path: Path) -> None:

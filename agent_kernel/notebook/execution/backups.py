@@ -33,9 +33,6 @@ class KeptChange:
     """When the old file was last changed, in ISO 8601; empty if there was none."""
     after: str | None
     """The SHA-256 of the content that has to be there; `None` where no file may be."""
-    path: str
-    """As it is in the call's arguments."""
-    run_id: str | None
     undone: bool = False
 
     @property
@@ -54,7 +51,7 @@ class Backups:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, KeptChange] = OrderedDict()
 
-    def carry_out(self, approval_id: str | None, change: FileChange, path: str, run_id: str | None = None) -> str:
+    def carry_out(self, approval_id: str | None, change: FileChange, path: str) -> str:
         """Make the change, and keep the old content. Returns the text for the model. Raises `ToolFailed`."""
         before = _read(change.target) if change.existed else None
         changed_at = _changed_at(change.target) if change.existed else ""
@@ -62,9 +59,7 @@ class Backups:
         after = _read(change.target)
         if approval_id is not None and after is not None and (before is not None or not change.existed):
             with self._lock:
-                self._kept[approval_id] = KeptChange(
-                    approval_id, change.target, before, changed_at, _digest(after), path, run_id
-                )
+                self._kept[approval_id] = KeptChange(approval_id, change.target, before, changed_at, _digest(after))
                 self._drop_oldest()
         return done
 

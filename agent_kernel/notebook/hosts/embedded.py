@@ -50,7 +50,6 @@ from agent_kernel.protocol.kernel_events import (
     AskModels,
     AskRemoveRule,
     AskServers,
-    AskUndo,
     AskUndoRun,
     AskUsage,
     AskWaitingRuns,
@@ -182,8 +181,6 @@ class EmbeddedHost:
             case AskRemoveRule():
                 conversation = await runtime.conversation(question.conversation_id)
                 await conversation.remove_rule(question.rule_id, by="script")
-            case AskUndo():
-                await runtime.undo(question.approval_id, by="script")
             case AskUndoRun():
                 return await runtime.undo_run(question.run_id, redo=question.redo, by="script")
         return Answer()

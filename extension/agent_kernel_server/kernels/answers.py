@@ -7,7 +7,7 @@ from typing import assert_never
 
 from pydantic import BaseModel
 
-from agent_kernel.errors import AgentKernelError, UnknownApproval, UnknownRule, UnknownRun
+from agent_kernel.errors import AgentKernelError, UnknownRule, UnknownRun
 from agent_kernel.protocol.kernel import AnswerQuestion
 from agent_kernel.protocol.kernel_events import (
     Answer,
@@ -17,7 +17,6 @@ from agent_kernel.protocol.kernel_events import (
     AskModels,
     AskRemoveRule,
     AskServers,
-    AskUndo,
     AskUndoRun,
     AskUsage,
     AskWaitingRuns,
@@ -76,8 +75,6 @@ class Answers:
                 await self._remove_rule(question)
             case AskInterrupt():
                 return InterruptKnown(asked_for=await self._was_interrupted(question.seconds))
-            case AskUndo():
-                await self._undo(question)
             case AskUndoRun():
                 return await self._undo_run(question)
             case _:
@@ -104,15 +101,6 @@ class Answers:
             raise UnknownRule(question.rule_id)
         with suppress(UnknownRule):  # removed already: the question was repeated
             await conversation.remove_rule(question.rule_id, by="script")
-
-    async def _undo(self, question: AskUndo) -> None:
-        runtime = await self._shared.runtime()
-        async with self._undoing:
-            call = await runtime.find_call(question.approval_id)
-            if (await runtime.conversation(call.conversation_id)).kernel_id != self._kernel_id:
-                raise UnknownApproval(call.approval_id)
-            if not call.undone:  # it is where the question was repeated
-                await runtime.undo(call.approval_id, by="script")
 
     async def _undo_run(self, question: AskUndoRun) -> RunUndoneView:
         runtime = await self._shared.runtime()
