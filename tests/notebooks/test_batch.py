@@ -14,7 +14,8 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.notebook.batch.commands import as_value, inject, parameters_cell
+from agent_kernel.notebook.batch.commands import as_value, parameters_cell
+from agent_kernel.notebook.batch.execute import inject
 from agent_kernel.notebook.batch.job import CellResult, NotebookResult, plain
 from agent_kernel.notebook.batch.report import in_words, write_junit
 from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook

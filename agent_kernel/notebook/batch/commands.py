@@ -23,8 +23,6 @@ from agent_kernel.notebook.batch.report import Progress, as_text, collect, write
 from agent_kernel.notebook.batch.result_file import misfit
 from agent_kernel.tools.builtin.safe_open import replace_file
 
-PARAMETERS = "parameters"
-INJECTED = "injected-parameters"
 Value = bool | int | float | str | None
 
 
@@ -164,14 +162,3 @@ def as_value(text: str) -> Value:
 
 def _literal(value: Value) -> str:
     return f'float("{value}")' if isinstance(value, float) and repr(value) in ("inf", "-inf", "nan") else repr(value)
-
-
-def inject(document: nbformat.NotebookNode, source: str) -> None:
-    """Put the cell behind the one tagged `parameters`, or at the top. One that was put in before is replaced."""
-    cells = [cell for cell in document.cells if INJECTED not in cell.metadata.get("tags", [])]
-    tagged = [place for place, cell in enumerate(cells) if PARAMETERS in cell.metadata.get("tags", [])]
-    cell = nbformat.v4.new_code_cell(source, id=INJECTED, metadata={"tags": [INJECTED]})
-    if (document.nbformat, document.nbformat_minor) < (4, 5):
-        del cell["id"]  # such notebooks have none
-    cells.insert(tagged[0] + 1 if tagged else 0, cell)
-    document.cells = cells

@@ -17,12 +17,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from agent_kernel.log.opening import LOG_VARIABLE
-from agent_kernel.notebook.batch.commands import inject
 from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, agent_log_of, plain
 from agent_kernel.notebook.batch.report import Progress
 from agent_kernel.notebook.batch.result_file import ResultFile, agent_runs, begun
 from agent_kernel.tools.builtin.safe_open import replace_file
 
+PARAMETERS, INJECTED = "parameters", "injected-parameters"
+"""Tags of cells, as papermill has them."""
 STOP_SECONDS = 5.0
 """How long a cell that was interrupted has to end, and its run with it, before the kernel is ended."""
 STOPPED = "Stopped before its end."
@@ -207,6 +208,17 @@ class Execution:
 
 def _failed(begins: NotebookResult, error: Exception) -> NotebookResult:
     return begins.model_copy(update={"status": "failed", "error": plain(f"{type(error).__name__}: {error}")})
+
+
+def inject(document: nbformat.NotebookNode, source: str) -> None:
+    """Put the cell behind the one tagged `parameters`, or at the top. One that was put in before is replaced."""
+    cells = [cell for cell in document.cells if INJECTED not in cell.metadata.get("tags", [])]
+    tagged = [place for place, cell in enumerate(cells) if PARAMETERS in cell.metadata.get("tags", [])]
+    cell = nbformat.v4.new_code_cell(source, id=INJECTED, metadata={"tags": [INJECTED]})
+    if (document.nbformat, document.nbformat_minor) < (4, 5):
+        del cell["id"]  # such notebooks have none
+    cells.insert(tagged[0] + 1 if tagged else 0, cell)
+    document.cells = cells
 
 
 @contextlib.contextmanager
