@@ -102,18 +102,6 @@ def test_what_is_wrong_with_a_model_is_said_and_no_key(
     assert "0123456789" not in found.text
 
 
-def test_the_endpoints_of_the_servers_configuration_are_asked_but_for_one_with_a_mistake(config: Path) -> None:
-    with FakeOpenAI([READY]) as lab, FakeOpenAI([READY]) as named:
-        own = {"base_url": named.url, "models": ["m*", "qwen3"]}
-        endpoints = {"lab": {"base_url": lab.url}, "named": own, "odd": {"base_url": lab.url, "api": "soap"}}
-        (config / "jupyter_server_config.py").write_text(f"c.AgentKernelServer.endpoints = {endpoints!r}")
-        *found, broken = of_models({})
-    assert [one.text.partition(" answers")[0] for one in found] == ["lab: lab/fake", "named: named/qwen3"]
-    assert broken.mark == "MEND"
-    assert "api must be one of" in broken.text
-    assert named.requests[0].body["model"] == "qwen3"
-
-
 def test_the_command_line_knows_offline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeOpenAI() as server:
         for name, value in server.environment().items():

@@ -94,17 +94,6 @@ async def test_where_a_fault_of_the_disk_takes_back_a_whole_commit_all_of_it_are
     assert opened.handed == await opened.kept()
 
 
-async def test_what_one_listener_raises_keeps_no_result_from_anybody(
-    opened: OpenLog, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(frames: list[Frame]) -> None:
-        raise RuntimeError("a broken client")
-
-    opened.log.listen(1, broken)
-    assert await opened.at_once(saying("a"), saying("b")) == [1, 2]
-    assert "a broken client" in caplog.text
-
-
 async def test_what_is_asked_for_once_the_log_is_closed_is_refused_as_by_a_log_that_takes_nothing(
     opened: OpenLog,
 ) -> None:

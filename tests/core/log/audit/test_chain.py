@@ -86,15 +86,6 @@ def test_each_decision_and_each_outcome_is_an_entry(sql: sqlite3.Connection) -> 
     assert outcome.items() >= ended.items()
 
 
-def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
-    propose(sql, "c4")
-    denial = tool_calls.Verdict(False, "policy", "No shell here.")
-    tool_calls.commit_decision(sql, "apr_c4", denial, [], denial="Denied.")
-    decision, outcome = lines(sql)[-2:]
-    assert (decision["decision"], decision["by"], decision["reason"]) == ("denied", "policy", "No shell here.")
-    assert (outcome["state"], outcome["reason"]) == ("denied", "No shell here.")
-
-
 @pytest.mark.parametrize(
     "statement",
     [

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.errors import IllegalTransition
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.store import Log
-from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand
+from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import call, calls, say
@@ -99,19 +98,6 @@ async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Stage
     ends = [one for one in told if one["kind"] == "outcome"]
     assert [one["state"] for one in ends] == ["cancelled", "cancelled"]
     assert all(told.index(stop) < told.index(end) and stop["at"] <= end["at"] for end in ends)
-
-
-async def test_cancel_of_one_call_names_that_call_only(stages: Stages) -> None:
-    stage = await stages([TWO_CALLS, say("Done.")])
-    handle, [_, second] = await stage.asking(2)
-    cancel = ToolCancelCommand(type="tool_cancel", tool_call_id="a")
-    await handle_command(cancel, stage.conversation, "eve")
-    with pytest.raises(IllegalTransition):
-        await handle_command(cancel, stage.conversation, "mallory")
-    await stage.deny(second)
-    await handle.wait()
-    [stop] = await noted(stage, "stop")
-    assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
 async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_that_it_replaced(

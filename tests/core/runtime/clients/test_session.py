@@ -15,7 +15,7 @@ from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.dispatch import Right, reply_for
-from agent_kernel.runtime.clients.session import ClientGone, ClientSession
+from agent_kernel.runtime.clients.session import ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -241,18 +241,6 @@ def test_an_error_has_one_code_and_one_status(error: Exception, code: str, statu
     assert "a secret" not in reply.message
 
 
-@pytest.mark.parametrize("error", [errors.UndoRefused("x", "a"), RuntimeError("a secret")])
-async def test_a_client_is_told_an_error_and_stays(stages: Stages, connect: Connect, error: Exception) -> None:
-    def fail() -> None:
-        raise error
-
-    line = await connect(await changed(stages, fail))
-    told = await line.answer("tool_undo", tool_call_id="a")
-    reply = reply_for(error)
-    assert (told["code"], told["message"], told["tool_call_id"]) == (reply.code, reply.message, reply.tool_call_id)
-    assert (await line.answer("ping"))["type"] == "pong"
-
-
 async def test_a_command_is_done_before_the_next_one_of_its_client(stages: Stages, connect: Connect) -> None:
     gate = asyncio.Event()
     stage = await changed(stages, gate.wait)
@@ -325,16 +313,3 @@ async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name
         heard = [await line.next() for _ in range(last + 2)]
         assert [frame["seq"] for frame in heard if frame["type"] != "ack"] == list(range(1, last + 1))
         assert [frame["command_id"] for frame in heard if frame["type"] == "ack"] == [page, page]
-
-
-async def test_a_client_that_leaves_leaves_nothing_behind(stages: Stages, opened: Any) -> None:
-    class Left(Socket):
-        async def send(self, frame: bytes) -> None:
-            raise ClientGone
-
-    conversation = await (await changed(stages)).runtime.create_conversation()
-    line = opened(Left, conversation)
-    async with asyncio.timeout(60):
-        await line.running
-        await line.session.receive(b'{"type": "ping"}')
-    assert not conversation.is_watched

@@ -129,13 +129,6 @@ def test_a_page_that_comes_back_is_not_asked_again_about_a_call_that_is_decided(
     assert (lacking[-1]["preliminary"], types(lacking)[:2]) == (True, ["start-step", "tool-input-start"])
 
 
-def test_an_answer_that_was_taken_back_is_not_in_the_message() -> None:
-    told = Told()
-    told(prompt(), TokenEvent(message_id="m1", content="Wrong"))
-    told(MessageEvent(message_id="m1", role="assistant", content=""), TokenEvent(message_id="m2", content="Right"))
-    assert [part["text"] for part in told.parts if part["type"] == "text"] == ["Right"]
-
-
 @pytest.mark.parametrize("state", ["success", "unknown"])
 def test_a_run_that_ends_after_its_calls_leaves_no_step_that_a_page_would_send_again(state: CallState) -> None:
     """The package's rule: every call of the last step has ended."""

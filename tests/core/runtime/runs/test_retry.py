@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, ModelUnavailable, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
-from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.testing import call, say
 from tests.core.runtime.runtime_fixtures import Stage, Stages, second_life
@@ -70,16 +70,6 @@ async def test_after_a_restart_it_goes_on_with_the_same_history_and_in_the_same_
     assert again.roles(0) == ["system", "user", "assistant", "tool"]
     assert [(one.run_id, one.status) for one in shown.runs] == [(run_id, "complete")]
     assert [one.role for one in shown.messages] == ["user", *["assistant", "tool"] * 2, "assistant"]
-
-
-async def test_a_message_after_a_restart_has_the_tools_of_the_last_run(stages: Stages, tmp_path: Path) -> None:
-    before, run_id = await failed(stages, path=tmp_path / "log.sqlite")
-    async with second_life(before, call("look", call_id="b"), say("Done.")) as again:
-        new = await again.conversation.send_message("And now?")
-        assert new != run_id
-        await again.until(lambda: [event for event in again.of(CompleteEvent) if event.run_id == new])
-    assert [ran.tool_call_id for ran in again.executor.ran] == ["b"]
-    assert again.model.requests[0].messages[-1]["content"].startswith("And now?")
 
 
 async def ask(stage: Stage, prompt: str, *replaces: RunHandle) -> RunHandle:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import LogUnavailable, UnknownRun
+from agent_kernel.errors import LogUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolStartEvent
@@ -78,14 +78,6 @@ async def test_stop_while_the_model_streams_keeps_what_came(stages: Stages) -> N
     assert (result.run.status, result.text) == ("cancelled", "So far so good")
 
 
-async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(stages: Stages) -> None:
-    stage = await stages([ONE], executor=FunctionExecutor(endless), stop_seconds=0.05)
-    handle = await stage.start(policy="allow")
-    await stage.until_runs()
-    await stage.conversation.cancel_run(handle.run_id)
-    assert states(await handle.wait()) == {"a": "unknown"}
-
-
 async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(stages: Stages) -> None:
     """The start is on the disk; the executor has been asked for its state, and for the call not yet."""
     stage = await stages([call("look")])
@@ -114,18 +106,6 @@ async def test_a_kernel_that_is_gone_ends_the_run_and_its_waiting_calls(stages: 
         assert result.run.error is not None
         assert (result.run.status, result.run.error.code) == ("error", "KERNEL_DIED")
     assert (await later.wait()).run.status == "cancelled"
-
-
-async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stages: Stages) -> None:
-    stage = await stages([ONE, say("ok")])
-    first, [request] = await stage.asking()
-    second = await stage.start("second")
-    await stage.conversation.cancel_run(second.run_id)
-    assert (await second.wait()).run.status == "cancelled"
-    with pytest.raises(UnknownRun):
-        await stage.conversation.cancel_run("run_nothing")
-    await stage.approve(request)
-    assert (await first.wait()).run.status == "complete"
 
 
 async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages) -> None:

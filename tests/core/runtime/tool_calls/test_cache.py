@@ -22,7 +22,6 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
 from tests.core.runtime.runtime_fixtures import stage as make_stage
 from tests.core.tools.builtin.pictures import png_bytes
-from tests.waiting import look_until
 
 READ = ToolDeclaration(
     "read",
@@ -114,17 +113,6 @@ async def test_a_change_of_a_cell_which_no_kernel_sees_drops_what_is_stored(stag
     found = await go(stage, A, A, call("insert_cell", source="1"), A, tools=(change, READ))
     assert [one.tool_name for one in found] == ["read", "read", "insert_cell", "read"]
     assert [one.cached_at is not None for one in found] == [False, True, False, False]
-
-
-async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
-    _, given_again = await go(stage, A, A)
-    with ScriptedModel([A, say("Done.")]) as model:
-        stage.use(model)
-        run_id = await stage.conversation.retry_call(given_again.tool_call_id)
-        await stage.until(lambda: len(stage.of(ToolCompleteEvent)) == 3)
-        await look_until(lambda: stage.conversation.has_ended(run_id))
-    assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
-    assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]
 
 
 KEYS = st.sampled_from(["a", "b"])

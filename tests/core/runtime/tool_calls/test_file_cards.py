@@ -7,7 +7,7 @@ import pytest
 from agent_kernel.protocol.events import ApprovalRequestEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Warning
-from agent_kernel.testing import call, calls, say
+from agent_kernel.testing import call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -59,14 +59,3 @@ async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_aske
     assert [(one.state, one.reason) for one in result.tool_calls] == [("invalid", refusal)]
     assert refusal in stage.told()[0]
     assert (stage.of(ApprovalRequestEvent), stage.executor.ran) == ([], [])
-
-
-async def test_what_this_servers_python_would_run_is_asked_about_whatever_the_kernels_would(stages: Stages) -> None:
-    """The kernel may have another Python, and the server may have been started in the notebook's folder."""
-    writes = calls(*(call("write_file", path=path, content="x") for path in ("notes.md", "tornado.py")))
-    stage = await stages([writes, say("ok")], executor=FunctionExecutor(edits=True, card=FileCard()))
-    handle, [request] = await stage.asking(tools=(WRITE,), policy="edit")
-    assert "tornado.py" in request.tool_input
-    assert [one.title for one in request.warnings] == ["Writes files:", "Runs by itself:"]
-    await stage.deny(request)
-    assert [one.state for one in (await handle.wait()).tool_calls] == ["success", "denied"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.folder_file import FolderLimits, FolderRule
-from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
+from agent_kernel.approvals.scripted import ScriptedDecision, approve, deny, edit
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
@@ -57,14 +57,6 @@ async def test_a_call_that_the_script_does_not_cover_is_denied_and_both_are_show
     reason = result.tool_calls[0].reason or ""
     assert 'scripted: run_python {"code":"x = 1"}\nactual:   run_python {"code":"x = 9"}' in reason
     assert reason in stage.told()[0]
-
-
-@pytest.mark.parametrize("attended", [True, False])
-async def test_a_question_is_answered_by_the_script_or_not_at_all(stages: Stages, attended: bool) -> None:
-    asked = call("ask_user", question="Which?")
-    result = await run(await stages([asked, asked, say("ok")], attended=attended), answer("The first."))
-    assert outcomes(result) == [("success", "script"), ("denied", "policy")]
-    assert result.tool_calls[0].result == "The first."
 
 
 FILE = ".agent-kernel.toml"

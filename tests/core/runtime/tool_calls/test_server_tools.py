@@ -85,16 +85,6 @@ async def test_a_call_of_a_server_does_not_wait_for_the_kernel(stages: Stages) -
     assert [one.state for one in (await handle.wait()).tool_calls] == ["cancelled", "success"]
 
 
-async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_once(stages: Stages) -> None:
-    servers = Servers()
-    servers.of_folder_fault = RuntimeError("a bug")
-    stage = await stages([say("Done.")], server_tools=servers)
-    failed = await stage.run("Once")
-    assert (failed.run.status, [one.content for one in failed.messages]) == ("error", ["Once"])
-    servers.of_folder_fault = None
-    assert (await stage.run("Again")).text == "Done."
-
-
 async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_for_the_file(stages: Stages) -> None:
     servers = Servers()
     servers.of_folder = {"file": ".mcp.json", "sha256": "0" * 64, "servers": "ours: npx ours"}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.folder_file import parse
 from agent_kernel.approvals.scripted import approve_all
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
@@ -15,7 +14,7 @@ from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.turns.pauses import outside_walls
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, run_view
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
 RUN_SHELL = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_shell")
 IN_FOLDER, BUT_UDP = "writes only in this folder", "no network but UDP"
@@ -63,24 +62,6 @@ async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
     await stage.until_runs()
     [ran] = stage.executor.ran
     assert (ran.base, ran.walls) == ("" if walls is None else shown, Walls(level, ("/the/log",), ("PGHOST",)))
-
-
-@pytest.mark.parametrize(
-    ("site", "file", "level", "note"),
-    [
-        ("workspace", "read-only", "read-only", None),
-        ("workspace", "none", "workspace", 'walls = "none" changes nothing'),
-    ],
-)
-async def test_a_folders_file_makes_walls_stricter_never_looser(
-    stages: Stages, site: WallLevel, file: WallLevel, level: str, note: str | None
-) -> None:
-    limits = parse(f'walls = "{file}"'.encode(), ".agent-kernel.toml")
-    stage = await started(stages, BUBBLEWRAP, {"shell_walls": site, "read_limits": lambda _: limits})
-    assert (await facts(stage))[-1] == f"walls: {level} (bubblewrap)."
-    policy = run_view(stage).policy
-    assert any(note in said for said in policy.notes) if note else policy.notes == []
-    assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agent_kernel.models.base import ModelTurn
 from agent_kernel.protocol.commands import TryNowCommand
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import DelayView
 from agent_kernel.record.story import make_story
-from agent_kernel.record.words import delayed
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
@@ -57,25 +55,6 @@ async def test_try_now_asks_at_once_and_says_so_and_pressed_twice_it_asks_once(s
         await stage.conversation.try_now(handle.run_id)
         assert (await handle.wait()).text == "Hi"
     assert clock.sleepers == 0
-
-
-async def test_a_slow_model_is_said_to_be_waited_for_since_it_was_asked_until_it_answers(stages: Stages) -> None:
-    seen = threading.Event()
-
-    def answers_once_that_was_seen(_request: dict[str, Any]) -> ModelTurn:
-        assert seen.wait(30)
-        return say("Hi")
-
-    async with staged(stages, answers_once_that_was_seen, slow_seconds=0.2) as (stage, _, __):
-        handle = await stage.start()
-        [delay] = await stage.until(lambda: delays(stage))
-        started = (await stage.conversation.view()).runs[0].started_at
-        assert (delay.kind, delay.until, delay.cause, delay.attempt) == ("slow", None, "", 1)
-        assert delay.since >= started
-        assert delayed(delay).startswith("Waiting for the model\u2019s answer, ")
-        seen.set()
-        result = await handle.wait()
-    assert (result.text, result.run.delay, len(delays(stage))) == ("Hi", None, 1)
 
 
 async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_is_tried_again(stages: Stages) -> None:

@@ -9,7 +9,7 @@ from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life
-from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, size_of
+from tests.core.tools.builtin.pictures import SEES, draws, plot, size_of
 
 PLOT = call("run_python", code="plot()", call_id="a")
 
@@ -58,16 +58,6 @@ async def test_the_same_picture_is_in_the_log_once_and_goes_with_the_last_conver
         await stage.runtime.delete_conversation(conversation.conversation_id)
         kept.append(await stored(stage))
     assert kept == [1, 1, 0]
-
-
-async def test_what_is_no_picture_is_a_line_and_no_error(stages: Stages) -> None:
-    fake = OutputView(kind="display", data={"image/png": in_base64(b"no picture at all")})
-    text = OutputView(kind="display", data={"image/svg+xml": "<svg/>", "text/html": "<img src='data:image/png;...'>"})
-    odd = OutputView(kind="display", data={"image/png": ["a", "list"]})
-    stage, result = await plotted(stages, say("Done."), fake, text, odd, plot())
-    assert (result.run.status, refs(stage.model.requests[-1])) == ("complete", [("a", 1)])
-    [_, line] = stage.told()[0].splitlines()
-    assert line == "[An image was shown to the user that can't be given to you: it is neither PNG nor JPEG.]"
 
 
 async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_once(stages: Stages) -> None:

@@ -119,14 +119,3 @@ async def test_what_is_mentioned_goes_to_the_model_with_the_prompt(stages: Stage
     assert content.startswith(prompt)
     assert f"{MENTIONS_OPEN}@sales is the variable sales: pandas.DataFrame 3 x 2\n</notebook_context>" in content
     assert (run.mentions, run.notices) == (["@sales"], [])
-
-
-async def test_later_turns_and_a_restart_see_what_was_read_when_the_run_began(stages: Stages) -> None:
-    executor = FunctionExecutor(mentions={"sales": SALES})
-    stage = await stages([say("One."), say("Two.")], executor=executor)
-    await stage.run("See @sales")
-    executor.mentions.clear()
-    stage.forget_history()
-    await stage.run("And?")
-    assert stage.model.requests[1].messages[1] == stage.model.requests[0].messages[1]
-    assert executor.asked_mentions == [("sales",)]

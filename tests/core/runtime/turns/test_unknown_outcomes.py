@@ -8,7 +8,6 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone
 from agent_kernel.protocol.commands import Decision, ToolRetryCommand
-from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
@@ -49,18 +48,6 @@ async def died(stages: Stages, *turns: Any, **options: Any) -> tuple[Stage, RunH
     handle = await stage.start(policy="allow")
     assert await until_unknown(stage) == "a"
     return stage, handle
-
-
-async def test_the_model_is_told_once_a_person_says_continue(stages: Stages) -> None:
-    stage, handle = await died(stages, say("I see."))
-    assert len(stage.model.requests) == 1
-    await stage.conversation.answer_unknown("a", "continue", decided_by="ana")
-    result = await handle.wait()
-    assert (result.run.status, result.text) == ("complete", "I see.")
-    assert stage.told()[0].startswith("Outcome unknown. The kernel died.")
-    [answered] = stage.of(ToolAnsweredEvent)
-    assert (answered.answer, answered.decided_by) == ("continue", "ana")
-    assert [one.unknown_answer for one in result.tool_calls] == ["continue"]
 
 
 async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy_would_allow_it(stages: Stages) -> None:
