@@ -16,7 +16,7 @@ from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause, st
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run_calls import Interruption
-from agent_kernel.runtime.state.spending import seconds_left
+from agent_kernel.runtime.state.spending import budgets_of, seconds_left
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.watch import cut_short
 from agent_kernel.tools import outcome_texts
@@ -85,7 +85,7 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
         run.stopping = None  # it can be asked for again
         raise
     run.waits.resolve_all(None)
-    await asyncio.gather(*(cut_short(run, running, None) for running in run.calls.executions()))
+    await asyncio.gather(*(cut_short(run, running, None) for running in run.calls.executions.values()))
 
 
 async def supersede(run: ActiveRun, decided_by: str | None) -> None:
@@ -118,11 +118,11 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted 
 
 async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
     """Cancel one call, wherever it is. Raises `IllegalTransition` if it has ended."""
-    if tool_call_id in run.calls.answers.waiting() or run.calls.execution(tool_call_id) is not None:
+    if tool_call_id in run.calls.answers.waiting() or tool_call_id in run.calls.executions:
         await run.commit(lambda commit: note(commit, run.view, stop, [tool_call_id]))
         if run.calls.answers.resolve(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
             return
-        if (running := run.calls.execution(tool_call_id)) is not None:
+        if (running := run.calls.executions.get(tool_call_id)) is not None:
             await cut_short(run, running, None)
         return
 
@@ -184,7 +184,7 @@ async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
 
 async def _watch_time(run: ActiveRun) -> None:
     ended = True
-    while (left := seconds_left(run.view, run.meter)) is not None:
+    while (left := seconds_left(budgets_of(run.view, run.meter))) is not None:
         seconds, why = left
         if seconds <= 0 and run.out_of_time is None and not (run.meter.stands or run.is_ending):
             run.out_of_time, ended = why, False
@@ -198,7 +198,7 @@ async def _ended_all(run: ActiveRun, why: str) -> bool:
     """Whether all calls of the run were ended. A call that could not be does not begin either: see
     `ActiveRun.halted`."""
     run.cut_off_model()
-    cutting = [cut_short(run, one, Interruption(why)) for one in run.calls.executions()]
+    cutting = [cut_short(run, one, Interruption(why)) for one in run.calls.executions.values()]
     faults = [
         one
         for one in await asyncio.gather(withdraw(run, "cancelled", why), *cutting, return_exceptions=True)

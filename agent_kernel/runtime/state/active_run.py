@@ -1,8 +1,6 @@
 """ActiveRun is the state of one run in memory.
 
 The log is the truth; this holds what is only needed while the run goes: the model, the futures, the transcript.
-Outside of `state`, only the modules in `WRITERS` assign to its fields (tests/architecture holds it). Any other change
-is a method here or of one of the parts, each of which says who calls it.
 """
 
 import asyncio
@@ -38,18 +36,6 @@ from agent_kernel.tools.registry import ToolRegistry
 
 T = TypeVar("T")
 
-WRITERS = {
-    "policy": ("tool_calls.policy_switch",),
-    "last_message_id": ("turns.model_turn",),
-    "finish_reason": ("turns.model_turn",),
-    "transcript.compaction": ("turns.fit_context",),
-    "calls.of_step": ("turns.model_turn", "turns.tool_messages"),
-    "inbox_is_open": ("graph", "runs.lifecycle"),
-    "stopping": ("runs.stop",),
-    "prompt_is_refused": ("turns.fit_context",),
-    "out_of_time": ("runs.stop", "turns.pauses"),
-}
-"""The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
 _CAUSE_CHARACTERS = 1_000
 
 

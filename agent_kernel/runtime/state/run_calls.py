@@ -67,15 +67,12 @@ class Execution:
     interruption: Interruption | None = None
     """Set by `cut_short`; the first reason stays."""
 
-    def interrupted_for(self, interruption: Interruption | None) -> None:
-        self.interruption = self.interruption or interruption
-
 
 class RunCalls:
     """Changed by `tool_calls`, and by `runs` where a run is stopped."""
 
     def __init__(self, step: Sequence[str] = (), unknown: Collection[str] = ()) -> None:
-        """`unknown` has the digests of the conversation's calls whose outcome is unknown."""
+        """`unknown`: of the whole conversation."""
         self.of_step = step
         """The ids of the step's calls, in the model's order, until their tool messages are written."""
         self.turn = asyncio.Semaphore(1)
@@ -86,8 +83,10 @@ class RunCalls:
         """Of pages, by call id."""
         self.questions: dict[str, list[str]] = {}
         """The ids of the questions of calls that asked while they ran, even where nobody was there to be asked."""
-        self._executing: dict[str, Execution] = {}
-        self._unknown = set(unknown)
+        self.executions: dict[str, Execution] = {}
+        """By call id, while the executor has them."""
+        self.unknown = set(unknown)
+        """The digests of calls that may have run: their outcome is unknown."""
 
     @property
     def waiting(self) -> int:
@@ -97,21 +96,8 @@ class RunCalls:
     @contextmanager
     def executing(self, tool_call_id: str, execution: Execution) -> Iterator[None]:
         """Marks a call as being executed."""
-        self._executing[tool_call_id] = execution
+        self.executions[tool_call_id] = execution
         try:
             yield
         finally:
-            del self._executing[tool_call_id]
-
-    def execution(self, tool_call_id: str) -> Execution | None:
-        return self._executing.get(tool_call_id)
-
-    def executions(self) -> list[Execution]:
-        return list(self._executing.values())
-
-    def add_unknown(self, digest: str) -> None:
-        self._unknown.add(digest)
-
-    def may_have_run(self, digest: str) -> bool:
-        """Whether the conversation has a call with these arguments whose outcome is unknown."""
-        return digest in self._unknown
+            del self.executions[tool_call_id]

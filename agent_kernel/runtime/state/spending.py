@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Self
 
@@ -62,41 +62,82 @@ class Meter:
             self._since = time.monotonic()
 
 
-def check(limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:
-    """Raises `BudgetExceeded` when another model call would go over a limit."""
-    spent = _spent(usage, seconds)
-    reached = [name for name, value in spent.items() if (limit := _limit(limits, name)) is not None and value >= limit]
-    if not reached:
-        return
-    said = ", ".join(_said(name, spent[name], _limit(limits, name) or 0, usage) for name in reached)
-    whose = "Budget reached" if of == "run" else "The budget of this conversation is reached"
-    advice = "send another prompt" if of == "run" else "begin a new conversation, or send another prompt"
-    raise BudgetExceeded(
-        f"{whose}: {said}.", f"Nothing is lost: {advice} to go on, with a larger budget if you wish.", reached, of=of
-    )
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits, and what is spent of them."""
+
+    of: BudgetOf
+    limits: BudgetLimits
+    usage: Usage
+    seconds: float
+
+    def check(self) -> None:
+        """Raises `BudgetExceeded` when another model call would go over a limit."""
+        spent = _spent(self.usage, self.seconds)
+        limits = {name: limit for name in spent if (limit := _limit(self.limits, name)) is not None}
+        reached = [name for name, limit in limits.items() if spent[name] >= limit]
+        if not reached:
+            return
+        said = ", ".join(_said(name, spent[name], limits[name], self.usage) for name in reached)
+        whose = "Budget reached" if self.of == "run" else "The budget of this conversation is reached"
+        advice = "send another prompt" if self.of == "run" else "begin a new conversation, or send another prompt"
+        raise BudgetExceeded(
+            f"{whose}: {said}.",
+            f"Nothing is lost: {advice} to go on, with a larger budget if you wish.",
+            reached,
+            of=self.of,
+        )
+
+    def unpriced(self, why: str) -> BudgetExceeded:
+        """The error for a limit in US dollars where the cost can't be known."""
+        whose = "" if self.of == "run" else "of this conversation "
+        return BudgetExceeded(
+            f"{why}, so the budget {whose}of {money(self.limits.usd or 0)} can't be checked.",
+            "Nothing is lost: send another prompt to go on, with a budget in tokens if you wish.",
+            ["usd"],
+            of=self.of,
+            unpriced=True,
+        )
+
+    def raised(self, add: BudgetLimits) -> BudgetLimits:
+        """The limits raised by `add`, each counted from what is spent where that is past the limit already."""
+        spent = _spent(self.usage, self.seconds)
+        more: dict[str, Any] = {
+            name: max(limit, spent[name]) + extra
+            for name in spent
+            if (limit := _limit(self.limits, name)) is not None and (extra := _limit(add, name)) is not None
+        }
+        return replace(self.limits, **more)
 
 
-def seconds_left(run: RunView, meter: Meter) -> tuple[float, str] | None:
-    """How long the run may still work, and the reason to give once it may not; `None` without a limit."""
-    found = []
-    if (limit := run.budget.seconds) is not None:
-        found.append((limit - meter.seconds, f"The run's time budget of {limit:g} s is used up."))
-    whole = run.conversation_budget
-    if whole is not None and (limit := whole.limits.seconds) is not None:
-        left = limit - whole.spent.seconds - meter.seconds
-        found.append((left, f"The conversation's time budget of {limit:g} s is used up."))
+def budgets_of(run: RunView, meter: Meter) -> list[Budget]:
+    """The run's own budget, and that of its conversation, of which the run is a part, where it has one."""
+    budgets = [Budget("run", run.budget, run.usage, meter.seconds)]
+    if (whole := run.conversation_budget) is not None:
+        usage, seconds = together(whole.spent, run.usage), whole.spent.seconds + meter.seconds
+        budgets.append(Budget("conversation", whole.limits, usage, seconds))
+    return budgets
+
+
+def seconds_left(budgets: Iterable[Budget]) -> tuple[float, str] | None:
+    """How long a run may still work, and the reason to give once it may not; `None` without a limit."""
+    limits = [(one, one.limits.seconds) for one in budgets]
+    found = [
+        (limit - one.seconds, f"The {one.of}'s time budget of {limit:g} s is used up.")
+        for one, limit in limits
+        if limit is not None
+    ]
     return min(found, default=None)
 
 
-def calls_left(run: RunView) -> tuple[int, str] | None:
-    """How many calls the run may still start, and the reason to give for the others; `None` without a limit."""
-    found = []
-    if (limit := run.budget.tool_calls) is not None:
-        found.append((max(0, limit - run.usage.tool_calls), "The run's budget of tool calls is reached."))
-    whole = run.conversation_budget
-    if whole is not None and (limit := whole.limits.tool_calls) is not None:
-        left = max(0, limit - whole.spent.tool_calls - run.usage.tool_calls)
-        found.append((left, "The conversation's budget of tool calls is reached."))
+def calls_left(budgets: Iterable[Budget]) -> tuple[int, str] | None:
+    """How many calls a run may still start, and the reason to give for the others; `None` without a limit."""
+    limits = [(one, one.limits.tool_calls) for one in budgets]
+    found = [
+        (max(0, limit - one.usage.tool_calls), f"The {one.of}'s budget of tool calls is reached.")
+        for one, limit in limits
+        if limit is not None
+    ]
     return min(found, default=None)
 
 
@@ -155,29 +196,6 @@ def _plus(limits: BudgetLimits, more: BudgetLimits) -> BudgetLimits:
         name: limit + (_limit(more, name) or 0) for name in LIMITS if (limit := _limit(limits, name)) is not None
     }
     return BudgetLimits(**sums)
-
-
-def unpriced(limits: BudgetLimits, why: str, of: BudgetOf) -> BudgetExceeded:
-    """The error for a limit in US dollars where the cost can't be known."""
-    whose = "" if of == "run" else "of this conversation "
-    return BudgetExceeded(
-        f"{why}, so the budget {whose}of {money(limits.usd or 0)} can't be checked.",
-        "Nothing is lost: send another prompt to go on, with a budget in tokens if you wish.",
-        ["usd"],
-        of=of,
-        unpriced=True,
-    )
-
-
-def raised(limits: BudgetLimits, add: BudgetLimits, usage: Usage, seconds: float) -> BudgetLimits:
-    """The limits raised by `add`, each counted from what is spent where that is past the limit already."""
-    spent = _spent(usage, seconds)
-    more: dict[str, Any] = {
-        name: max(limit, spent[name]) + extra
-        for name in spent
-        if (limit := _limit(limits, name)) is not None and (extra := _limit(add, name)) is not None
-    }
-    return replace(limits, **more)
 
 
 def _spent(usage: Usage, seconds: float) -> dict[Limit, float]:

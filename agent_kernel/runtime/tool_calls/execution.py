@@ -291,7 +291,7 @@ async def finish(
 
     await run.commit(work)
     if outcome.status == "unknown":
-        run.calls.add_unknown(call.digest)
+        run.calls.unknown.add(call.digest)
     elif not kept.truncated:
         run.seen_cells.tell(outcome.cells)
     if version is not None and outcome.status == "success" and not shown and asked is None:  # pictures are not kept

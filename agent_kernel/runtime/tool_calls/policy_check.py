@@ -49,7 +49,7 @@ async def check_policy(
             checks_itself=declaration.approval == "dynamic",
             read_only=declaration.read_only,
             # A call that may have run already always asks, whatever rule would allow it.
-            always_asks=edited or run.calls.may_have_run(what),
+            always_asks=edited or what in run.calls.unknown,
             parameters=declaration.parameters,
             edits_in_folder=edits_in_folder or _edits_cell(run, tool_name, arguments),
             place=verdict.place,

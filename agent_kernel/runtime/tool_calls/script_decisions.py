@@ -95,7 +95,7 @@ def _barred(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None
     if exceeds(run.spec.policy or "ask", policy.mode):
         return _STRICTER
     what = digest(tool_input)
-    if run.calls.may_have_run(what):
+    if what in run.calls.unknown:
         return _MAY_HAVE_RUN
     parameters = run.registry.declaration(tool_name).parameters
     for rule in policy.rules:

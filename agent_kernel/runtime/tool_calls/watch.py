@@ -87,7 +87,7 @@ async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
 async def cut_short(run: ActiveRun, running: Execution, interruption: Interruption | None) -> None:
     """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `interruption` has
     the reason where no person asked for it; the first reason stays."""
-    running.interrupted_for(interruption)
+    running.interruption = running.interruption or interruption
     try:
         await running.executor.interrupt(running.approval_id)
     except Exception:  # a fault of an executor keeps no call from ending

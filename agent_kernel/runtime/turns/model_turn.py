@@ -13,7 +13,7 @@ from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.spending import calls_left
+from agent_kernel.runtime.state.spending import budgets_of, calls_left
 from agent_kernel.runtime.tasks import in_thread_if_long
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import add_late_tools
@@ -192,7 +192,7 @@ async def _record(run: ActiveRun, turn: ModelTurn, stream: TurnStream) -> list[t
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
     written = "".join(call.arguments for call in turn.tool_calls)
     checked = await in_thread_if_long(written, lambda: [_check(run, call) for call in turn.tool_calls])
-    left, why_beyond = calls_left(run.view) or (len(checked), "")
+    left, why_beyond = calls_left(budgets_of(run.view, run.meter)) or (len(checked), "")
     body = _assistant_body(turn)
     counted = completed(run, turn.usage, body)
     write_spent = await spend(run, turn.usage, len(checked[:left]), counted=counted, tells=bool(checked))

@@ -14,11 +14,11 @@ from agent_kernel.log import audit, message_rows, tool_calls
 from agent_kernel.models.prices import is_priced, may_cost
 from agent_kernel.protocol.events import ErrorEvent, ToolAnsweredEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
-from agent_kernel.protocol.views import BudgetRaise, ConversationBudget, PauseView, RunView, ToolCallView, Usage
-from agent_kernel.protocol.vocabulary import BudgetLimits, BudgetOf, UnknownAnswer, standing
+from agent_kernel.protocol.views import BudgetRaise, PauseView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import BudgetLimits, UnknownAnswer, standing
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.spending import check, raised, together, unpriced, with_raised
+from agent_kernel.runtime.state.spending import Budget, budgets_of, with_raised
 from agent_kernel.runtime.turns.costs import ready
 from agent_kernel.tools.arguments import canonical, parse
 
@@ -46,11 +46,9 @@ async def within_budget(run: ActiveRun) -> bool:
 def _exceeded(run: ActiveRun) -> BudgetExceeded | None:
     """Why the model may not be asked again: the run's own budget, that of its conversation, or that it repeats
     itself."""
-    whole = run.view.conversation_budget
     try:
-        _check(run, run.view.budget, run.view.usage, run.meter.seconds)
-        if whole is not None:
-            _check(run, whole.limits, *_of_conversation(run, whole), "conversation")
+        for budget in budgets_of(run.view, run.meter):
+            _check(run, budget)
     except BudgetExceeded as exceeded:
         return exceeded
     repeated = run.repeats.found() if run.settings.pause_at_repeats else ""
@@ -62,23 +60,19 @@ def _repeats(repeated: str) -> BudgetExceeded:
     return BudgetExceeded(f"The agent repeats itself: {repeated}.", advice, [], repeated=repeated)
 
 
-def _of_conversation(run: ActiveRun, whole: ConversationBudget) -> tuple[Usage, float]:
-    """The usage of the conversation, this run included."""
-    return together(whole.spent, run.view.usage), whole.spent.seconds + run.meter.seconds
-
-
-def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:
+def _check(run: ActiveRun, budget: Budget) -> None:
     """Raises `BudgetExceeded` where the model may not be asked again."""
-    model = run.model
+    limits, model = budget.limits, run.model
     if limits.usd is not None and not may_cost(model):
-        limits = replace(limits, usd=None)
-    check(limits, usage, seconds, of)
+        replace(budget, limits=replace(limits, usd=None)).check()
+        return
+    budget.check()
     if limits.usd is None:
         return
     if not is_priced(model):
-        raise unpriced(limits, f"No price is known for {run.view.model}", of)
-    if usage.cost_is_partial:
-        raise unpriced(limits, f"What this {of} has cost is not known in full", of)
+        raise budget.unpriced(f"No price is known for {run.view.model}")
+    if budget.usage.cost_is_partial:
+        raise budget.unpriced(f"What this {budget.of} has cost is not known in full")
 
 
 async def wait_for_client(run: ActiveRun) -> bool:
@@ -164,24 +158,21 @@ def _raised(
     run: ActiveRun, pause: PauseView, add: BudgetLimits, *, without_usd: bool
 ) -> tuple[dict[str, object], bool]:
     """The changes of the run's view, and whether a limit in US dollars is lifted. Raises `InvalidArguments`."""
-    whole = run.view.conversation_budget if pause.of == "conversation" else None
-    limits, usage, seconds = run.view.budget, run.view.usage, pause.seconds
-    if whole is not None:
-        limits, usage = whole.limits, together(whole.spent, usage)
-        seconds += whole.spent.seconds
-    lifted = without_usd and limits.usd is not None
-    more = raised(limits, add, usage, seconds)
+    budget = next(one for one in budgets_of(run.view, run.meter) if one.of == pause.of)
+    lifted = without_usd and budget.limits.usd is not None
+    more = budget.raised(add)
     if lifted:
         more = replace(more, usd=None)
     try:
-        _check(run, more, usage, seconds, pause.of)
+        _check(run, replace(budget, limits=more))
     except BudgetExceeded as exceeded:
         names = " and ".join(exceeded.reached).replace("_", " ")
         said = f"Add {names} too: that limit is reached."
         if exceeded.unpriced:
             said = f"{exceeded.what} Go on without it, or stop the run."
         raise InvalidArguments(f"{said} Nothing was changed.", field="add") from exceeded
-    if whole is not None:
+    whole = run.view.conversation_budget
+    if whole is not None and budget.of == "conversation":
         return {"conversation_budget": with_raised(whole, more)}, lifted
     return {"budget": more}, lifted
 
