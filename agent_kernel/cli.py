@@ -226,12 +226,12 @@ def _remove_rule(path: Path, rule_id: str) -> None:
     import asyncio
 
     from agent_kernel.log.store import Log
-    from agent_kernel.runtime.tool_calls import always_allow
+    from agent_kernel.runtime.tool_calls import decisions
 
     async def remove() -> None:
         log = await Log.open(path)
         try:
-            await log.write(lambda t: always_allow.remove(t.sql, rule_id, None))
+            await log.write(lambda t: decisions.remove_rule(t.sql, rule_id, None))
         finally:
             await log.aclose()
 

@@ -36,7 +36,7 @@ from agent_kernel.runtime.runs.undo import Undo
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, Resources
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.tool_calls import always_allow, approval, policy_switch
+from agent_kernel.runtime.tool_calls import decisions
 from agent_kernel.runtime.tool_calls.shown_images import prepare_one
 from agent_kernel.runtime.turns import pauses
 from agent_kernel.runtime.turns.model_turn import take_message
@@ -231,9 +231,9 @@ class Conversation:
         if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
             raise tool_calls.already_decided(call)
-        decided = await approval.record_decision(active, call, decision, decided_by, by)
+        decided = await decisions.record_decision(active, call, decision, decided_by, by)
         if decision.approved and decision.scope != "once":
-            await always_allow.rules_changed(self._resources.active)
+            await decisions.rules_changed(self._resources.active)
         return decided
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
@@ -243,15 +243,15 @@ class Conversation:
         active = await self._queue.begun_run()
         run_id = active.run_id if active is not None else ""
         await self._log.write(
-            lambda t: always_allow.remove(t.sql, rule_id, decided_by, self.row, run_id, by=by, user_rules=kept)
+            lambda t: decisions.remove_rule(t.sql, rule_id, decided_by, self.row, run_id, by=by, user_rules=kept)
         )
-        await always_allow.rules_changed(self._resources.active)
+        await decisions.rules_changed(self._resources.active)
 
     async def send_client_away(self, *, decided_by: str | None = None) -> None:
-        """See `always_allow.send_away`. Its call here is stopped."""
-        await self._log.write(lambda t: always_allow.send_away(t.sql, self.row, decided_by))
+        """See `decisions.send_away`. Its call here is stopped."""
+        await self._log.write(lambda t: decisions.send_away(t.sql, self.row, decided_by))
         await self.stop_all(stopping.sent_away(decided_by))
-        await always_allow.rules_changed(self._resources.active)
+        await decisions.rules_changed(self._resources.active)
 
     async def switch_policy(
         self, mode: PolicyMode, *, decided_by: str | None = None, decide_waiting: bool = False
@@ -259,16 +259,16 @@ class Conversation:
         """Switch the policy of the active run, and of later prompts that name none. Raises `InvalidArguments` for a
         mode above the site's cap, `CarriedOutElsewhere`."""
         settings = self._resources.settings
-        policy_switch.refuse_above(settings, mode)
+        decisions.refuse_above(settings, mode)
         await self.refuse_elsewhere()
         active = await self._queue.begun_run()
-        policy_switch.refuse_above(settings, mode, active)
-        switched = await policy_switch.switch(
+        decisions.refuse_above(settings, mode, active)
+        switched = await decisions.switch_policy(
             self._log, settings, self.row, active, mode, decided_by, decide=decide_waiting
         )
         begun = self._queue.active
         if begun is not None and begun is not active:  # it has read the policy before the switch
-            await always_allow.rules_changed([begun])
+            await decisions.rules_changed([begun])
         return switched
 
     async def switch_instructions(self, file: str, *, off: bool) -> None:

@@ -42,7 +42,7 @@ from agent_kernel.runtime.runs.stop import Stop, sent_away
 from agent_kernel.runtime.settings import DEFAULTS, RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls import always_allow
+from agent_kernel.runtime.tool_calls import decisions
 
 MOST_EMPTY = 1_000
 """The most conversations without a run."""
@@ -221,7 +221,7 @@ class Runtime:
 
     async def list_clients(self) -> list[ClientView]:
         """The agents outside that have asked for calls, by notebook, in the order in which they came."""
-        return await self._log.read_apart(always_allow.read_clients)
+        return await self._log.read_apart(decisions.read_clients)
 
     async def send_client_away(self, client_id: str, *, decided_by: str | None = None) -> None:
         """As `Conversation.send_client_away`, by the id in the list of clients. Raises `UnknownConversation`."""
@@ -331,9 +331,9 @@ class Runtime:
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
         """Remove a saved rule, also from the active runs. Raises `UnknownRule`."""
         await self._log.write(
-            lambda t: always_allow.remove(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
+            lambda t: decisions.remove_rule(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
         )
-        await always_allow.rules_changed(self._resources.active)
+        await decisions.rules_changed(self._resources.active)
 
     async def route_decision(
         self, approval_id: str, decision: Decision, *, decided_by: str | None = None

@@ -35,7 +35,7 @@ from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
 from agent_kernel.runtime.state.spending import conversation_budget, filled_up
 from agent_kernel.runtime.state.transcript import Transcript, wants_lean
-from agent_kernel.runtime.tool_calls import always_allow, transitions
+from agent_kernel.runtime.tool_calls import decisions, transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     StoredPolicy,
     effective_policy,
@@ -326,9 +326,9 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
 async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     broken: Exception | None = None
     try:
-        await always_allow.rules_changed([run])  # a rule may have changed since the policy was read
+        await decisions.rules_changed([run])  # a rule may have changed since the policy was read
         if run.prompted:
-            await always_allow.check_waiting_calls(run)
+            await decisions.check_waiting_calls(run)
         else:
             await offer_servers(run)
         graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time

@@ -13,7 +13,7 @@ from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.tool_calls import always_allow, server_cards, transitions
+from agent_kernel.runtime.tool_calls import decisions, server_cards, transitions
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.server_tools import START_SERVERS
@@ -78,7 +78,7 @@ async def decide(
 
     def work(commit: Commit) -> ToolCallView:
         if decision.approved and decision.scope != "once":
-            always_allow.save(commit.sql, row, decision.scope, exact, decided_by, user_rules=settings.user_rules)
+            decisions.save_rule(commit.sql, row, decision.scope, exact, decided_by, user_rules=settings.user_rules)
         return server_cards.decide(commit, call, verdict, decision.digest)
 
     decided = await commit_to(log, row, work)

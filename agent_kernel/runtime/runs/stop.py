@@ -18,7 +18,7 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run_calls import Interruption
 from agent_kernel.runtime.state.spending import budgets_of, seconds_left
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.watch import cut_short
+from agent_kernel.runtime.tool_calls.execution import cut_short
 from agent_kernel.tools import outcome_texts
 
 logger = logging.getLogger(__name__)

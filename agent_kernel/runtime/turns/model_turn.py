@@ -18,9 +18,8 @@ from agent_kernel.runtime.tasks import in_thread_if_long
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import add_late_tools
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
-from agent_kernel.runtime.turns.costs import note_unknown_cost, spend
 from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
-from agent_kernel.runtime.turns.pauses import wait_for_answers, within_budget
+from agent_kernel.runtime.turns.pauses import note_unknown_cost, spend, wait_for_answers, within_budget
 from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.stream import TurnStream
 from agent_kernel.runtime.turns.tool_messages import answer_calls, unknown_calls

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import WireMessage
-from agent_kernel.runtime.state.compaction import WHOLE, Compaction, applied, tokens_of
-from agent_kernel.runtime.turns.compaction_plan import last_step, plan, summary_tokens
+from agent_kernel.runtime.state.compaction import WHOLE, Compaction, applied, last_step, plan, summary_tokens, tokens_of
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
 TEXTS = st.integers(0, 6_000).map(lambda size: ("naïve 数据\n" * size)[:size])
