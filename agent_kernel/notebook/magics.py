@@ -15,10 +15,10 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError
-from agent_kernel.notebook import completion, input_transforms, magic_commands
+from agent_kernel.notebook import completion, magic_commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
-from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
+from agent_kernel.notebook.hosts.discovery import host_for, look_for_server
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.model_list import LIST_SECONDS, model_list, table
@@ -65,6 +65,8 @@ The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.run
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _NEAR = 0.75
 """How alike a command and its misspelling are; `hello` and `help` are less."""
+_MAGIC = re.compile(r"%%agent(?!\S)")
+_QUESTION = re.compile(r"%agent\s+(\S.*\?)\s*")
 _REMOVE = re.compile(r"rules\s+remove\s+(\S+)")
 
 
@@ -281,17 +283,37 @@ def recorded_model(model: str | None, record: str | None, on_change: OnChange | 
     return f"{model} --on-change {on_change}"
 
 
+def _with_body(lines: list[str]) -> list[str]:
+    """IPython refuses a cell of a magic alone, and asks whether another one was meant."""
+    return [*lines, "\n"] if len(lines) == 1 and _MAGIC.match(lines[0]) else lines
+
+
+def _question(lines: list[str]) -> list[str]:
+    """IPython takes a line that ends in `?` for a question about a Python name."""
+    if len(lines) == 1 and (found := _QUESTION.fullmatch(lines[0])) is not None:
+        return [f"get_ipython().run_line_magic('agent', {found[1]!r})\n"]
+    return lines
+
+
+_TRANSFORMS = (_with_body, _question)
+
+
 def load(shell: InteractiveShell) -> None:
     install()
     look_for_server(kernel_state())
-    warm_up(kernel_state())
     shell.register_magics(AgentMagics)
-    input_transforms.load(shell)
+    _unload_transforms(shell)
+    shell.input_transformers_cleanup.extend(_TRANSFORMS)
     completion.load(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     for magics in shell.magics_manager.magics.values():
         magics.pop("agent", None)
-    input_transforms.unload(shell)
+    _unload_transforms(shell)
     completion.unload(shell)
+
+
+def _unload_transforms(shell: InteractiveShell) -> None:
+    found = shell.input_transformers_cleanup
+    found[:] = [one for one in found if one not in _TRANSFORMS]

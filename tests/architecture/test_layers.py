@@ -57,7 +57,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
     "agent_kernel.notebook": [
         ("plain_values",),
         ("data_values",),
-        ("batch", "config", "input_transforms", "inspect", "options", "startup", "stats"),
+        ("batch", "config", "inspect", "options", "startup", "stats"),
         ("record_notebook",),
         ("execution",),
         ("context", "offered_tools"),

@@ -45,7 +45,6 @@ def magic_kernel(kernel: TestKernel) -> TestKernel:
         ("%agent --wait", "The prompt is empty"),
         ("%agent stauts", "There is no command 'stauts'. Did you mean %agent status? To ask the agent, use %%agent."),
         ("%agent config policy plan", "Write %agent config policy=plan."),
-        ("x = 1\n%%agent --model demo\nPlot it", "%%agent has to be the first line of its cell"),
     ],
 )
 def test_a_mistake_is_one_clear_message(magic_kernel: TestKernel, cell: str, said: str) -> None:

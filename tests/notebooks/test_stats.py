@@ -80,5 +80,5 @@ def test_without_a_server_it_tells_of_this_kernel(kernel: TestKernel) -> None:
     [plain], [html] = cell.shown(), cell.shown("text/html")
     assert "This conversation 1 1,000 0 100 $0.002" in " ".join(plain.split())
     assert "7 days, since" in plain
-    assert html.startswith("<table")
+    assert html.startswith("<pre")
     assert kernel.run("%agent stats --days 0").reply["evalue"] == "--days wants a number from 1 to 3660."

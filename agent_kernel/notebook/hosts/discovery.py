@@ -52,36 +52,11 @@ def look_for_server(state: KernelState) -> None:
         _search(state).begin(kernel)
 
 
-def warm_up(state: KernelState) -> None:
-    """Import what a runtime in this process needs, in a thread, before the first run.
-
-    For the main thread, after `look_for_server`. Does nothing where the kernel is served, or headless: a headless
-    notebook runs its agent at once.
-    """
-    if not is_served(state.shell) and is_attended(state.shell):
-        threading.Thread(target=_warm_up, args=(state,), name="agent-kernel-warm-up", daemon=True).start()
-
-
-def _warm_up(state: KernelState) -> None:
-    if _has_answered(state):
-        return
-    import agent_kernel.notebook.hosts.embedded
-    import agent_kernel.tools.validation  # noqa: F401 -- loaded ahead of its use
-    from agent_kernel.models.resolver import warm_up as import_models
-
-    import_models()
-
-
 def _is_served_through_gateway(state: KernelState) -> bool:
     """Whether such a server has answered. Where a gateway started this kernel and there is a page, waits a moment for
     the first answer."""
     if not state.served_through_gateway.is_set():
         look_for_server(state)
-    return _has_answered(state)
-
-
-def _has_answered(state: KernelState) -> bool:
-    """Waits until the server has had its time to answer. For any thread."""
     _search(state).wait()
     return state.served_through_gateway.is_set()
 

@@ -1,30 +1,27 @@
 """`OwnModel`: a model that a person has written, as a Python object. What goes wrong in it is told as theirs."""
 
 import asyncio
+import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, ModelError
 from agent_kernel.models.answer_reading import MOST_CHARACTERS
 from agent_kernel.models.base import (
-    Delay,
     ModelFacts,
     ModelItem,
     ModelRequest,
     ModelTurn,
-    Notice,
     ReasoningDelta,
     RequestedCall,
-    Retraction,
     TextDelta,
     TokenUsage,
-    ToolCallDelta,
     facts_of,
 )
-from agent_kernel.protocol.vocabulary import OWN_MODEL_FAILED, FinishReason
+from agent_kernel.protocol.vocabulary import OWN_MODEL_FAILED
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 _TRACEBACK = TextLimits(characters=2_400, lines=40)
@@ -118,31 +115,23 @@ def _named(value: object) -> str:
     return f"a {type(value).__name__!r}"
 
 
+_field_types = functools.cache(get_type_hints)
+
+
 def _fault_of(item: object) -> str:
     """What is wrong with an item of a stream; empty where nothing is."""
-    match item:
-        case TextDelta() | ReasoningDelta() | Notice():
-            fields: dict[str, tuple[object, type]] = {"content": (item.content, str)}
-        case ToolCallDelta():
-            fields = {"index": (item.index, int), "name": (item.name, str), "id": (item.id, str)}
-        case Retraction() | Delay():
-            fields = {}
-        case ModelTurn():
-            if item.finish_reason not in get_args(FinishReason):
-                return f"a ModelTurn whose finish_reason is {item.finish_reason!r}"
-            calls: Any = item.tool_calls
-            if not isinstance(calls, tuple | list):
-                return f"a ModelTurn whose tool_calls is {_named(calls)}"
-            fields = {
-                **{name: (getattr(item, name), str) for name in ("content", "reasoning", "failure")},
-                "usage": (item.usage, TokenUsage),
-            }
-            for call in calls:
-                if not isinstance(call, RequestedCall):
-                    return f"a ModelTurn with {_named(call)} among its tool_calls, which are RequestedCall objects"
-                for name in ("id", "name", "arguments"):
-                    fields[f"tool_calls' {name}"] = (getattr(call, name), str)
-        case _:
-            return _named(item)
-    wrong = [f"{name} is {_named(value)}" for name, (value, kind) in fields.items() if not isinstance(value, kind)]
-    return f"a {type(item).__name__} whose {wrong[0]}" if wrong else ""
+    if not isinstance(item, get_args(ModelItem)):
+        return _named(item)
+    calls: Any = item.tool_calls if isinstance(item, ModelTurn) else ()
+    if not isinstance(calls, tuple | list):
+        return f"a ModelTurn whose tool_calls is {_named(calls)}"
+    if others := [call for call in calls if not isinstance(call, RequestedCall)]:
+        return f"a ModelTurn with {_named(others[0])} among its tool_calls, which are RequestedCall objects"
+    for part in (item, *calls):
+        for name, kind in _field_types(type(part)).items():
+            value = getattr(part, name)
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                return f"a {type(part).__name__} whose {name} is {value!r}"
+            if kind in (str, int, TokenUsage) and not isinstance(value, kind):
+                return f"a {type(part).__name__} whose {name} is {_named(value)}"
+    return ""

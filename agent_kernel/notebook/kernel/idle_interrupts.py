@@ -17,16 +17,9 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.execution.call_interrupts import own_signal
-from agent_kernel.notebook.kernel.environment import content_of, kernel_of, message_of
+from agent_kernel.notebook.kernel.environment import content_of, kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import OWN_CODE
-
-QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
-"""Requests that pages make on their own. An interrupt is never meant for these, and would cost them their reply."""
-
-SLOW = frozenset({"complete_request", "inspect_request"})
-"""Requests that may take long, because they look at the user's objects: an interrupt ends them, and cancels the runs as
-well."""
 
 PROMPT = "%%agent"
 """What the source of a cell begins with that is a prompt and nothing else."""
@@ -89,11 +82,11 @@ class IdleInterrupts:
 
         def begin() -> None:
             # A subshell's message is not on the main thread, which alone gets signals.
-            handler = self._handler() if _is_main_thread() else None
-            if handler is None:
+            if _is_main_thread() and is_own(content_of(self._shell)):
+                # Without ipykernel's in between: it raises where nothing catches that, which ends the kernel.
+                signal.signal(signal.SIGINT, self._on_idle_signal)
+            else:
                 before()
-            else:  # without ipykernel's in between: it raises where nothing catches that, which ends the kernel
-                signal.signal(signal.SIGINT, handler)
 
         def end() -> None:
             after()
@@ -102,22 +95,6 @@ class IdleInterrupts:
 
         kernel.pre_handler_hook, kernel.post_handler_hook = begin, end
         kernel.saved_sigint_handler = self._on_idle_signal
-
-    def _handler(self) -> Callable[[int, FrameType | None], Any] | None:
-        """The signal handler for the current message; `None` where ipykernel's stays."""
-        message = message_of(self._shell)
-        kind = message.get("header", {}).get("msg_type")
-        if kind == "execute_request":
-            return self._on_idle_signal if is_own(message.get("content") or {}) else None
-        runs = self._open_runs()
-        if not runs:
-            return None
-        if kind == "comm_msg":
-            comm_id = message.get("content", {}).get("comm_id")
-            return self._on_idle_signal if any(run.widget_model_id == comm_id for run in runs) else None
-        if kind in QUICK:
-            return self._on_idle_signal
-        return self._on_signal_in_request if kind in SLOW else None
 
     def _leave_own_code_alone(self) -> None:
         """Keep ipykernel from setting its handler for code that awaits where that is a call's: a signal that came
@@ -136,10 +113,6 @@ class IdleInterrupts:
     def _on_idle_signal(self, _signal: int, _frame: FrameType | None) -> None:
         if not own_signal.take():  # a signal of this process's own that comes too late is dropped
             self.request_cancel(None)
-
-    def _on_signal_in_request(self, number: int, frame: FrameType | None) -> None:
-        self._on_idle_signal(number, frame)
-        raise KeyboardInterrupt
 
 
 def is_own(content: dict[str, Any]) -> bool:

@@ -119,11 +119,6 @@ class RunState(Listenable):
         """The run as the server asks for it."""
         return self._declaration.model_copy(update={"stop": self.stop_cause})
 
-    @property
-    def widget_model_id(self) -> str | None:
-        """The widget that shows the run."""
-        return self._declaration.widget_model_id
-
     def shown_by(self, widget_model_id: str, *, prompt_in_cell: bool) -> None:
         """Note the widget that shows the run: by its id the record finds its place in the saved notebook."""
         shown = {"widget_model_id": widget_model_id, "prompt_in_cell": prompt_in_cell}
