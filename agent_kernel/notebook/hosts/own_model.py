@@ -1,7 +1,6 @@
 """`OwnModel`: a model that a person has written, as a Python object. What goes wrong in it is told as theirs."""
 
 import asyncio
-import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -27,6 +26,9 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 _TRACEBACK = TextLimits(characters=2_400, lines=40)
 _MEND = "Mend it and run the cell again; the docstrings of `agent_kernel.models.base.Model` say what a model does."
 _ITEMS = "TextDelta, ReasoningDelta, ToolCallDelta, Retraction, Notice, Delay and, as the last one, a ModelTurn"
+
+_FIELDS = {kind.__name__: get_type_hints(kind) for kind in (*get_args(ModelItem), RequestedCall)}
+"""The types of the fields, by the names of classes."""
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +117,6 @@ def _named(value: object) -> str:
     return f"a {type(value).__name__!r}"
 
 
-_field_types = functools.cache(get_type_hints)
-
-
 def _fault_of(item: object) -> str:
     """What is wrong with an item of a stream; empty where nothing is."""
     if not isinstance(item, get_args(ModelItem)):
@@ -128,7 +127,7 @@ def _fault_of(item: object) -> str:
     if others := [call for call in calls if not isinstance(call, RequestedCall)]:
         return f"a ModelTurn with {_named(others[0])} among its tool_calls, which are RequestedCall objects"
     for part in (item, *calls):
-        for name, kind in _field_types(type(part)).items():
+        for name, kind in _FIELDS[type(part).__name__].items():
             value = getattr(part, name)
             if get_origin(kind) is Literal and value not in get_args(kind):
                 return f"a {type(part).__name__} whose {name} is {value!r}"
