@@ -5,7 +5,6 @@ Engines differ in what is code, a link or a formula, so outside of top-level cod
 The result is parsed once more, and becomes a code block as a whole if anything active is left.
 """
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,10 +15,6 @@ from agent_kernel.record.formulas import REFUSED_COMMAND, pieces
 from agent_kernel.record.safety import SCHEMES, is_hostile, readable, with_formulas
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 
-_WINDOW = 300
-"""The most characters in which an address has to show its scheme, including entities."""
-_DEEPEST = 4
-"""The most levels of entities within entities."""
 _BLOCKS = with_formulas(MarkdownIt("commonmark", {"html": False})).enable("table").disable("inline")
 """Parses blocks without their inline content, which would take nine tenths of the time."""
 _LIBERAL = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -27,19 +22,16 @@ _LIBERAL.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa:
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _TO_ADDRESS = re.compile(r"\]([(:])")
-_BEFORE_ADDRESS = re.compile(r"[\s>|]*")
-_OPEN_TITLE = re.compile(
-    r"""(?=[ \t]*(?:\n[\s>]*)?["'(])(?![ \t]*(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))[ \t]*(?:\n|$))"""
-)
+_ADDRESS = re.compile(r"[ \t]*(?:<([^\s<>]*)>|([^\s<>)]+))")
+_SCHEME = re.compile(r"([^/?#:%]*)(?::|%3a)", re.IGNORECASE)
+_TITLE = re.compile(r"""[\s>]*["'(]""")
+_WHOLE_TITLE = re.compile(r"""[ \t]+"[^"\n]*"[ \t]*(?:\n|\Z)""")
 _FORMULA_MARK = re.compile(r"\\\\[(\[]|\\(?:begin|end)(?=\{)")
 """Further marks of formulas in nbconvert and JupyterLab."""
 _IN_DOLLARS = re.compile(f"{_FORMULA_MARK.pattern}|{REFUSED_COMMAND}")
 _MONEY = re.compile(r"(?<!\\)((?:\\\\)*)\$")
+_ESCAPED = {"(": "&#40;", ":": "&#58;"}
 _LANGUAGE = re.compile(r"[\w.+#-]{1,40}")
-_ODD = {"(": "\ue0f2", ":": "\ue0f3"}
-"""Private-use characters that replace the mark before a refused address until it is known whether it is in code."""
-_WRITTEN = str.maketrans({"\ue0f2": "&#40;", "\ue0f3": "&#58;"})
-_AS_IT_WAS = str.maketrans({"\ue0f2": "(", "\ue0f3": ":"})
 
 
 def safe_markdown(markdown: str) -> str:
@@ -66,7 +58,7 @@ def _made_safe(text: str) -> str:
         if token.type == "fence" and token.level == 0:
             parts.extend(_block(token, first > 0 and lines[first - 1], lines[end : end + 1]))
         else:
-            parts.append(_quiet(_without_links("\n".join(lines[first:end]))))
+            parts.append(_quiet("\n".join(lines[first:end])))
         at = end
     parts.extend(_text(lines[at:]))
     return "\n".join(parts).strip("\n")
@@ -91,7 +83,7 @@ def _text(lines: list[str]) -> Iterator[str]:
     if not lines:
         return
     # A code span or a formula ends with its paragraph.
-    parts = re.split(r"(\n[ \t]*(?=\n))", _without_links("\n".join(lines)))
+    parts = re.split(r"(\n[ \t]*(?=\n))", "\n".join(lines))
     yield "".join(part if number % 2 else _paragraph(part) for number, part in enumerate(parts))
 
 
@@ -102,14 +94,14 @@ def _paragraph(text: str) -> str:
         if piece.formula is not None:
             refused = piece.formula.is_refused or "```" in piece.text or "~~~" in piece.text
             source = piece.formula.source
-            parts.append(code_span(source.translate(_AS_IT_WAS)) if refused else _formula(source))
+            parts.append(code_span(source) if refused else _formula(source))
         elif piece.kind == "code" and not re.search(r"[\n|]", piece.text):
             parts.append(_span(piece.text))
         elif piece.kind == "code":
             # Other engines may see no formula here.
             parts.append(_quiet(piece.text))
         else:
-            safe = _TAG.sub("&lt;", piece.text.translate(_WRITTEN)).replace("![", "&#33;[")
+            safe = _TAG.sub("&lt;", _without_links(piece.text)).replace("![", "&#33;[")
             safe = _MONEY.sub(r"\1\\$", safe)
             parts.append(marks.sub(lambda found: _code(found[0].replace("\\\\", "\\")), safe))
     return "".join(parts)
@@ -118,55 +110,46 @@ def _paragraph(text: str) -> str:
 def _formula(source: str) -> str:
     # `<` before a letter begins HTML in engines without formulas, and `\\[` a formula in nbconvert.
     spaced = re.sub(r"(?:<|&lt;)(?=[A-Za-z/!?])", "< ", source)
-    return re.sub(r"\\\\(?=[(\[])", r"\\\\{}", spaced).translate(_WRITTEN)
+    return _without_links(re.sub(r"\\\\(?=[(\[])", r"\\\\{}", spaced))
 
 
 def _span(text: str) -> str:
-    was = text.translate(_AS_IT_WAS)
-    if was == text and not _TAG.search(text) and not _is_formula_somewhere(text):
+    if _without_links(text) == text and not _TAG.search(text) and not _is_formula_somewhere(text):
         return text
-    inside = was.strip("`")
+    inside = text.strip("`")
     return _code(inside[1:-1] if inside.strip() and inside[0] == inside[-1] == " " else inside)
 
 
 def _quiet(text: str) -> str:
     """Escape code that another engine may take for text."""
-    safe = _TAG.sub("&lt;", text.translate(_WRITTEN))
+    safe = _TAG.sub("&lt;", _without_links(text))
     return _FORMULA_MARK.sub(lambda found: f"&#92;{found[0][1:]}", safe).replace("$$", "&#36;&#36;")
 
 
 def _without_links(text: str) -> str:
+    """A text in which no `](` and no `]:` stands before an address that is refused, or not clearly one."""
+
     def mark(found: re.Match[str]) -> str:
-        return f"]{_ODD[found[1]]}" if _is_odd(text, found.end(), found[1] == ":") else found[0]
+        return f"]{_ESCAPED[found[1]]}" if _is_odd(text, found.end(), found[1] == ":") else found[0]
 
     return _TO_ADDRESS.sub(mark, text)
 
 
 def _is_odd(text: str, start: int, is_definition: bool) -> bool:
-    """Whether the address that begins here is refused, or not clearly harmless."""
-    window = text[start : start + _WINDOW]
-    before = _BEFORE_ADDRESS.match(window)
-    at = before.end() if before is not None else 0
-    ends = re.compile(r"[>\n]" if window.startswith("<", at) else r"[ \t-\r]").search(window, at)
-    end = len(window) if ends is None else ends.start() + (ends[0] == ">")
-    address = window[at:end].strip("<>")
-    if is_definition and _OPEN_TITLE.match(text, start + end):
+    found = _ADDRESS.match(text, start)
+    if found is None or _is_refused(found[1] or found[2] or ""):
         return True
-    whole = ends is not None or start + len(window) == len(text)
-    return any(_has_odd_scheme(form, whole) for form in (address, address.replace("\\", "")))
+    # A title on several lines would hide what is on them from some engines.
+    end = found.end()
+    return is_definition and _TITLE.match(text, end) is not None and not _WHOLE_TITLE.match(text, end)
 
 
-def _has_odd_scheme(address: str, whole: bool) -> bool:
-    for _ in range(_DEEPEST):
-        address, before = html.unescape(address), address
-        if address == before:
-            break
-    bare = re.sub(r"[\x00-\x20\x7f-\xa0\\<>]", "", address).lower()
-    path = re.match(r"[^/?#:%]*", bare)
-    scheme, rest = (path[0], bare[path.end() :]) if path is not None else ("", bare)
-    if rest.startswith((":", "%3a")):
-        return scheme not in SCHEMES
-    return not whole and not rest
+def _is_refused(address: str) -> bool:
+    """Whether an address has a scheme that is not accepted, or may have one in an engine's reading."""
+    scheme = _SCHEME.match(address)
+    if scheme is not None and scheme[1].lower() in SCHEMES:
+        return False
+    return scheme is not None or "&" in address or "\\" in address
 
 
 def _is_inert(markdown: str) -> bool:
@@ -186,7 +169,7 @@ def _is_harmless(token: Token) -> bool:
     if token.type in ("html_block", "html_inline"):
         return not _TAG.search(re.sub(r"</?code>", "", token.content))
     addresses = (str(token.attrGet(name) or "") for name in ("href", "src"))
-    return token.type != "image" and not any(_has_odd_scheme(address, True) for address in addresses)
+    return token.type != "image" and not any(map(_is_refused, addresses))
 
 
 def escape_markdown(text: str) -> str:
