@@ -40,20 +40,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(options: argparse.Namespace, rest: list[str]) -> int:
-    if options.command == "demo":
-        from agent_kernel.demo import open_demo
-
-        open_demo(options.directory, rest)
     match options.command:
+        case "demo":
+            from agent_kernel.demo import open_demo
+
+            return open_demo(options.directory, rest)
         case "run" | "report":
             return batch(options)
         case "record":
             from agent_kernel.notebook import record_notebook
 
             return record_notebook.run_command(options)
-        case "chat" | "mcp" | "audit" | "rules" | "export":
-            handlers = {"chat": chat, "mcp": mcp, "audit": _audit, "rules": _rules, "export": _export}
-            return handlers[options.command](options)
+        case "chat":
+            from agent_kernel.terminal import chat_command
+
+            return chat_command.run_command(options)
+        case "mcp":
+            return mcp(options)
+        case "export":
+            return _export(options)
+        case "audit":
+            return _audit(options)
+        case "rules":
+            return _rules(options)
         case "setup":
             return setup(undo=options.undo, yes=options.yes)
         case _:
@@ -112,13 +121,6 @@ def batch(options: argparse.Namespace) -> int:
         return NOT_RUN
     except OSError as error:
         raise _CommandError(f"The report can't be made: {error}") from None
-
-
-def chat(options: argparse.Namespace) -> int:
-    """Follow a conversation of a running server. Returns the exit code."""
-    from agent_kernel.terminal.chat_command import run_command
-
-    return run_command(options)
 
 
 def mcp(options: argparse.Namespace) -> int:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.errors import LogUnavailable, OtherSchema
-from agent_kernel.log.audit_head import head_path, missing, read_note
 from agent_kernel.log.file_faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
@@ -32,6 +31,7 @@ SERVER_SECONDS = 10.0
 OLDEST_KERNEL = (7, 0)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
 LAB_EXTENSION = "agent-kernel"
+WIDGET_EXTENSIONS = ("anywidget", "@jupyter-widgets/jupyterlab-manager")
 CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel_server_config")
 """The names of the files in which Jupyter looks for the settings of a server extension."""
 
@@ -43,11 +43,10 @@ def examine(
     tool call, which costs a few tokens. `tell` is told of each wait for a service."""
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
-    front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension(), *_beside()]
     learned = asyncio.run(of_running_servers()) if ask and loads.mark == "ok" else []
     servers = _mcp_servers(environ) if loads.mark == "ok" else []
     models = _models(environ, ask=ask, tell=tell)
-    return [_enabled(), loads, *front_end, _kernel(), _walls(), *log, *_folder(), *servers, *models, *learned]
+    return [_enabled(), loads, _bundle(), *_lab(), _kernel(), _walls(), *log, *_folder(), *servers, *models, *learned]
 
 
 def default_log() -> Path:
@@ -86,44 +85,23 @@ def _loads() -> Finding:
 
 
 def _lab() -> Iterator[Finding]:
-    if importlib.util.find_spec("jupyterlab") is None:
-        yield Finding("note", "JupyterLab is not installed in this environment.", "Run: pip install 'jupyterlab>=4.4'")
-
-
-def _bundle() -> Finding:
-    bundle = importlib.resources.files("agent_kernel_widgets") / "static" / "index.js"
-    if bundle.is_file():
-        return Finding("ok", "The front end is built.")
-    return Finding(
-        "MEND", "The front end is not built: cards stay empty.", "Run: pip install . from a clone (it needs Node 20)"
-    )
-
-
-def _widgets() -> Finding:
-    from jupyter_core.paths import jupyter_path
-
-    installed = {name for path in jupyter_path("labextensions") for name in _names(Path(path))}
-    missing = [name for name in ("anywidget", "@jupyter-widgets/jupyterlab-manager") if name not in installed]
-    if not missing:
-        return Finding("ok", "JupyterLab can show widgets.")
-    return Finding(
-        "MEND",
-        f"JupyterLab does not find {' and '.join(missing)}.",
-        "Run: pip install --force-reinstall anywidget ipywidgets",
-    )
-
-
-def _lab_extension() -> Iterator[Finding]:
-    """Findings on the JupyterLab extension. All are notes: everything else works without it."""
+    """Findings on JupyterLab and the extensions by which it shows cards. Without our own, everything else works."""
     if importlib.util.find_spec("jupyterlab_server") is None:
+        yield Finding("note", "JupyterLab is not installed in this environment.", "Run: pip install 'jupyterlab>=4.4'")
         return
     from jupyter_core.paths import jupyter_path
     from jupyterlab_server.config import get_page_config
 
     settings = Path(sys.prefix) / "share" / "jupyter" / "lab" / "settings"
     page = get_page_config(jupyter_path("labextensions"), str(settings))
+    installed = {one["name"] for one in page["federated_extensions"]}
+    if lacking := [name for name in WIDGET_EXTENSIONS if name not in installed]:
+        advice = "Run: pip install --force-reinstall anywidget ipywidgets"
+        yield Finding("MEND", f"JupyterLab does not find {' and '.join(lacking)}.", advice)
+    else:
+        yield Finding("ok", "JupyterLab can show widgets.")
     without = "Code of a run can't be inserted as cells, and keys in records of reopened notebooks reach the notebook"
-    if not any(one["name"] == LAB_EXTENSION for one in page["federated_extensions"]):
+    if LAB_EXTENSION not in installed:
         advice = "Run: pip install --force-reinstall . from a clone"
         yield Finding("note", f"JupyterLab does not find the extension {LAB_EXTENSION}. {without}.", advice)
     elif off := [name for name in page["disabledExtensions"] if name.split(":")[0] == LAB_EXTENSION]:
@@ -131,17 +109,16 @@ def _lab_extension() -> Iterator[Finding]:
         yield Finding("note", f"The JupyterLab extension is disabled: {', '.join(off)}. {without}.", advice)
     else:
         yield Finding("ok", "The JupyterLab extension is enabled.")
-
-
-def _beside() -> Iterator[Finding]:
     if importlib.util.find_spec("jupytext") is not None:
         what = "jupytext writes the prompts of %%agent cells into scripts as they stand, so that these are no Python"
         yield Finding("note", f"{what}, unless it is told.", 'Put custom_cell_magics = "agent" into jupytext.toml')
 
 
-def _names(labextensions: Path) -> Iterator[str]:
-    for package in (*labextensions.glob("*/package.json"), *labextensions.glob("@*/*/package.json")):
-        yield str(package.parent.relative_to(labextensions))
+def _bundle() -> Finding:
+    if (importlib.resources.files("agent_kernel_widgets") / "static" / "index.js").is_file():
+        return Finding("ok", "The front end is built.")
+    advice = "Run: pip install . from a clone (it needs Node 20)"
+    return Finding("MEND", "The front end is not built: cards stay empty.", advice)
 
 
 def _kernel() -> Finding:
@@ -175,7 +152,7 @@ def _log() -> Finding:
             f"For several servers, {LOCAL} (for each its own, where they are on several machines).",
         )
     if not path.exists():
-        return _no_log(path)
+        return Finding("ok", f"No log yet; it will be {path}.")
     try:
         fault = fault_of(path)
     except OtherSchema as error:
@@ -197,35 +174,18 @@ def _folder() -> Iterator[Finding]:
         yield Finding("MEND" if found.closed and note.endswith("nothing runs unasked.") else "note", reveal(note))
 
 
-def _no_log(path: Path) -> Finding:
-    try:
-        note = read_note(path)
-    except ValueError as error:
-        return Finding("note", f"There is no log, and {error}.", f"To start over, remove {head_path(path)}.")
-    if note is None or not note.head.number:
-        return Finding("ok", f"No log yet; it will be {path}.")
-    return Finding(
-        "note",
-        f"The log {path} is gone: its audit trail had {note.head.number} entries up to {note.head.hash}.",
-        f"Put it back, or remove {head_path(path)}: a new log starts.",
-    )
-
-
 def fault_of(path: Path) -> str | None:
-    """What is wrong with an existing log, as the end of a sentence; `None` if nothing is. Raises `OtherSchema`."""
+    """What is wrong with an existing log, as the end of a sentence; `None` if nothing is. Raises `OtherSchema`.
+    `agent-kernel audit --check` says whether its trail is whole."""
     try:
-        note = read_note(path)
         with closing(open_to_read(path)[0]) as sql:
             (first,) = sql.execute("PRAGMA quick_check(1)").fetchone()
-            if first != "ok":
-                return f"is damaged: {first.splitlines()[-1]}"
-            lost = missing(sql, note.head) if note is not None else None
-            return f"is not the one of before: {lost}" if lost is not None else None
+            return None if first == "ok" else f"is damaged: {first.splitlines()[-1]}"
     except OtherSchema:
         raise
     except LogUnavailable:  # a server has locked it
         return None
-    except (OSError, ValueError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error) as error:
         return f"can't be read: {error}"
 
 
@@ -336,24 +296,15 @@ def _without_endpoints(default: str | None) -> Finding:
 def _server_configuration(section: str) -> tuple[Mapping[str, Any], list[str]]:
     """The settings of the server, or of its extension, in Jupyter's configuration files, and the errors of files."""
     from jupyter_core.paths import jupyter_config_path
-    from traitlets.config.loader import (
-        Config,
-        ConfigFileNotFound,
-        JSONFileConfigLoader,
-        LazyConfigValue,
-        PyFileConfigLoader,
-    )
+    from traitlets.config import Application
+    from traitlets.config.loader import LazyConfigValue
 
-    config, faults = Config(), []
-    places = [(name, place) for name in CONFIG_FILES for place in reversed([str(Path.cwd()), *jupyter_config_path()])]
-    for name, place in places:
-        for loader in (PyFileConfigLoader(f"{name}.py", place), JSONFileConfigLoader(f"{name}.json", place)):
-            try:
-                config.merge(loader.load_config())
-            except ConfigFileNotFound:
-                continue
-            except Exception as error:  # noqa: BLE001 -- it is a program of the user's
-                faults.append(f"{loader.full_filename or name} can't be read: {type(error).__name__}: {error}")
-    settings = config.get(section, {})
+    reader, faults = Application(raise_config_file_errors=True), []
+    for name in CONFIG_FILES:
+        try:
+            reader.load_config_file(name, path=[str(Path.cwd()), *jupyter_config_path()])
+        except Exception as error:  # noqa: BLE001 -- it is a program of the user's
+            faults.append(f"{name} can't be read: {type(error).__name__}: {error}")
+    settings = reader.config.get(section, {})
     changes = {name: value.get_value({}) for name, value in settings.items() if isinstance(value, LazyConfigValue)}
     return {**settings, **changes}, faults
