@@ -30,7 +30,7 @@ from agent_kernel.runtime.clients.snapshot import Snapshot, read_progress, read_
 from agent_kernel.runtime.runs import lifecycle, recovery, server_offer
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
-from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, undeclared, with_server_tools
+from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, with_server_tools
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.runs.undo import Undo
 from agent_kernel.runtime.settings import RunSpec
@@ -118,6 +118,13 @@ class Conversation:
         await lifecycle.save_queued(self._log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, executor)
 
+    async def start_undeclared(self, asked: RunSpec, *, asked_by: str | None = None) -> RunHandle:
+        """Start a run that no cell declares, with the built-in tools where there is a kernel. Raises `KernelGone`."""
+        await self.refuse_elsewhere()
+        executor = await self._find_executor(asked)
+        tools = BUILTIN_TOOLS if executor is not None else ()
+        return await self.start_run(replace(asked, tools=(*tools, *asked.tools)), executor, asked_by=asked_by)
+
     def continue_run(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
         """Continue a run that an earlier process left open."""
         return self._queue.add(spec, view, executor)
@@ -166,7 +173,8 @@ class Conversation:
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
         spec = changed(next_spec(last, content, chosen))
         spec = replace(spec, prompt_id=message_id, prompt_images=images or [])
-        return (await self.start_run(spec, last.executor)).run_id
+        started = self.start_run(spec, last.executor) if last is not None else self.start_undeclared(spec)
+        return (await started).run_id
 
     async def keep_pictures(self, raw: Sequence[bytes]) -> ImageRefs:
         """Store pictures that are sent with a message, in their form for models. Raises `NoPicture`."""
@@ -193,12 +201,11 @@ class Conversation:
         """Whether a run is over. Raises `UnknownRun`."""
         return (await self._log.read(lambda sql: runs.read_run(sql, run_id))).ended_at is not None
 
-    async def _last_run(self) -> LastRun:
-        """Without its tools where its kernel is gone. Where there was no run: see `undeclared`."""
+    async def _last_run(self) -> LastRun | None:
+        """Without its tools where its kernel is gone. `None` where there was no run."""
         last = self._queue.last
         if last is None:
-            last = await before_restart(self._log, self.row.number, self._find_executor)
-            return last or await undeclared(self._find_executor)
+            return await before_restart(self._log, self.row.number, self._find_executor)
         try:
             # No cell has declared what is asked next, so none has to be there still.
             await self._find_executor(replace(last.spec, widget_model_id=None), last)
@@ -397,7 +404,8 @@ class Conversation:
         active = await self._queue.begun_run()
         if active is None:
             await self.refuse_elsewhere()
-            executor = (await self._last_run()).executor
+            last = await self._last_run()
+            executor = last.executor if last is not None else None
         else:
             executor = active.executor
         async with self._undoing:

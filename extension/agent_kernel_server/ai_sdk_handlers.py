@@ -26,6 +26,7 @@ from agent_kernel_server.ai_sdk_messages import as_asked, checked_prompt, keep_p
 from agent_kernel_server.ai_sdk_streams import ChatStreamHandler, Follower, Target
 from agent_kernel_server.base_handler import Refusal
 from agent_kernel_server.identity import may
+from agent_kernel_server.mcp_server.notebooks import Place
 
 MOST_BYTES = 32 << 20
 """The longest body: a page sends all its messages with each request."""
@@ -84,7 +85,8 @@ class ChatHandler(ChatStreamHandler):
 
     async def _named_kernel(self) -> str | None:
         if self.asked.kernel_id is None and self.asked.notebook_path is not None:
-            return await self.service.kernel_of(self.asked.notebook_path)
+            place = Place(self.asked.notebook_path.strip("/"))
+            return await self.service.client_calls.notebooks.kernel_of(place)
         return self.asked.kernel_id
 
     async def _act(self) -> Target:
@@ -138,31 +140,28 @@ class ChatHandler(ChatStreamHandler):
     async def _try_again(self) -> Target:
         """The last answer once more: the run goes on where its model failed; else its prompt is asked again, and the
         model is not told of the answer that it replaces."""
-        history, chats = self.history, self.service.chats
+        history = self.history
         named = history.answers.get(self.asked.messageId or "")
         again = history.answers.get(answer_id(_again(named.prompt_id))) if named is not None else None
         if again is not None:  # this request was sent before
             return Target(again.prompt_id, again.run_id, again)
         answer = history.answer
-        is_asked_again = answer is not None and (answer.tried_again or answer.prompt_id.endswith(_again("")))
-        if answer is not None and is_asked_again and not answer.over:
-            return Target(answer.prompt_id, answer.run_id, answer)
         if answer is None or answer.run_id is None:
             raise Refusal(409, "There is no answer yet that could be tried again.", field="trigger")
-        again_id, prompt_id, run_id = _again(answer.prompt_id), answer.prompt_id, answer.run_id
-        if (started := chats.run_of(self.asked.id, again_id)) is not None:
-            return await self._begun(again_id, started)
-        if not answer.over or self.conversation.is_busy:
-            raise Refusal(409, "The last answer has not ended. Stop its run first, or wait.", field="trigger")
-        if answer.model_failed:
-            await self.conversation.retry_run(run_id)
-            return Target(prompt_id, run_id, answer)
-        images = (await self.conversation.prompt_images(prompt_id)).get(prompt_id, [])
+        if not answer.over and (answer.tried_again or answer.prompt_id.endswith(_again(""))):
+            return Target(answer.prompt_id, answer.run_id, answer)
+        if answer.model_failed and not self.conversation.is_busy:
+            await self.conversation.retry_run(answer.run_id)
+            return Target(answer.prompt_id, answer.run_id, answer)
+        again_id, replaced = _again(answer.prompt_id), answer
+        images = (await self.conversation.prompt_images(replaced.prompt_id)).get(replaced.prompt_id, [])
 
         async def start() -> str:
-            return await self._start(again_id, history.prompts[prompt_id], images, (run_id,))
+            if not replaced.over or self.conversation.is_busy:
+                raise Refusal(409, "The last answer has not ended. Stop its run first, or wait.", field="trigger")
+            return await self._start(again_id, history.prompts[replaced.prompt_id], images, (str(replaced.run_id),))
 
-        return await self._begun(again_id, await chats.start_once(self.asked.id, again_id, start))
+        return await self._begun(again_id, await self.service.chats.start_once(self.asked.id, again_id, start))
 
     async def _go_on(self, message: SentMessage) -> Target:
         """Answers of a person in a message that the page has. Without any, the response is what the page lacks."""

@@ -81,12 +81,6 @@ class OutcomeAnswer(Body):
     answer: UnknownAnswer
 
 
-class NewMessage(Body):
-    """The body of `POST conversations/{id}/messages`."""
-
-    content: str = Field(min_length=1)
-
-
 class ToolAnswer(Body):
     """The body of `POST approvals/{approval_id}/result`."""
 
@@ -161,16 +155,6 @@ class RunsHandler(AgentKernelHandler):
         asked = RunSpec(new_run_id(), body.content, watched=body.watched, effort=body.effort)
         await self.service.start_run(conversation_id, asked, asked_by=self.person)
         self.answer({"run_id": asked.run_id, "conversation_id": conversation_id}, 201)
-
-
-class MessagesHandler(AgentKernelHandler):
-    """As the `message` command: a run with the tools of the last one, or a message to the run that goes on."""
-
-    async def post(self, conversation_id: str) -> None:
-        body = self.read_body(NewMessage)
-        conversation = await (await self.runtime()).conversation(conversation_id)
-        run_id = await conversation.send_message(body.content, decided_by=self.person)
-        self.answer({"run_id": run_id, "conversation_id": conversation_id}, 201)
 
 
 class OpenRunsHandler(AgentKernelHandler):
@@ -354,7 +338,6 @@ HANDLERS: list[tuple[Any, ...]] = [
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),
     (rf"{_API}/conversations/{_ID}/runs", RunsHandler),
-    (rf"{_API}/conversations/{_ID}/messages", MessagesHandler),
     (rf"{_API}/conversations/{_ID}/policy", PolicyHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/(budget|retry|try-now|cancel)", RunAnswerHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/(undo|redo)", UndoRunHandler),

@@ -25,7 +25,6 @@ from agent_kernel.runtime.runs.undo import change_view
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
 from agent_kernel_server import prometheus
@@ -42,7 +41,7 @@ from agent_kernel_server.notebooks.records import RecordKeeper
 
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 REMEMBERED = 1_000
-"""Messages of AI SDK pages that are remembered until the log has them, which is when their run begins."""
+"""Chats of AI SDK pages whose messages are remembered until the log has them, which is when their run begins."""
 PAGE_SECONDS = 90.0
 """How long a page that was left open over a restart may take to connect again: browsers wake a tab in the background
 once a minute."""
@@ -71,32 +70,28 @@ class Chats:
     have begun; this knows those that were just sent."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._runs: OrderedDict[str, dict[str, str]] = OrderedDict()
+        """By chat, the runs of its messages."""
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def start_once(self, chat_id: str, message_id: str, start: Callable[[], Awaitable[str]]) -> str:
         """The id of the message's run, which is started if it was not before."""
         async with self._starting.setdefault(chat_id, asyncio.Lock()):
-            known = self._runs.get((chat_id, message_id))
-            if known is None:
-                known = self._runs[chat_id, message_id] = await start()
-                while len(self._runs) > REMEMBERED:
-                    self._runs.popitem(last=False)
-            return known
-
-    def run_of(self, chat_id: str, message_id: str) -> str | None:
-        """The run of a message that was started; `None` where this server has not started it."""
-        return self._runs.get((chat_id, message_id))
+            known = self._runs.setdefault(chat_id, {})
+            if message_id not in known:
+                known[message_id] = await start()
+            while len(self._runs) > REMEMBERED:
+                self._runs.popitem(last=False)
+            return known[message_id]
 
     def forget(self, chat_id: str) -> None:
         """The chat was deleted; another one may get its id."""
-        for key in [key for key in self._runs if key[0] == chat_id]:
-            del self._runs[key]
+        self._runs.pop(chat_id, None)
 
     def newest(self, chat_id: str) -> tuple[str, str] | None:
         """The newest message that was started in a chat, and its run."""
-        found = [(message_id, run_id) for (chat, message_id), run_id in self._runs.items() if chat == chat_id]
-        return found[-1] if found else None
+        started = list(self._runs.get(chat_id, {}).items())
+        return started[-1] if started else None
 
 
 class Service:
@@ -127,7 +122,6 @@ class Service:
         self._opening = asyncio.Lock()
         self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
-        self._failures = 0
         self._is_warm = False
         self._event_logger: Any = server.event_logger
         self._emit_audit = emitter(server.event_logger)
@@ -160,20 +154,15 @@ class Service:
         ]
 
     async def runtime(self) -> Runtime:
-        """The runtime; the first call opens its log. Raises `ConfigurationError` if that fails.
-
-        Calls that waited for a failed attempt raise its error, instead of each making another attempt in turn.
-        """
-        failures = self._failures
+        """The runtime; the first call opens its log, and so does each one after that has failed. Raises
+        `ConfigurationError`."""
         async with self._opening:
             if self._runtime is None:
-                if self._failure is not None and self._failures > failures:
-                    raise self._failure
                 runtime = await self._open_runtime()
                 try:
                     runtime.listen_to_audit(self._emit_audit)
                     prometheus.watch(runtime)
-                    await self._resume(await runtime.recover(self._executor_after_restart))
+                    await self._resume(await runtime.recover(self._executor_for))
                 except BaseException:
                     await runtime.aclose()  # two runtimes on one log would both continue the same runs
                     raise
@@ -184,7 +173,7 @@ class Service:
         try:
             runtime = await Runtime.open(self._log_path, self.models, self._settings)
         except ConfigurationError as error:
-            self._failure, self._failures = error, self._failures + 1
+            self._failure = error
             raise
         self._failure = None
         if runtime.has_log_alone:
@@ -211,11 +200,11 @@ class Service:
         except ConfigurationError as error:  # each request gets the same error
             self._logger.error("Agent Kernel can't work yet: %s", error)
 
-    async def _executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
+    async def _executor_for(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
         if spec.client_call is not None:
             return ClientExecutor(self.client_calls, conversation, spec)
         try:
-            return await self.kernels.executor_after_restart(conversation, spec)
+            return await self.kernels.executor_for(conversation, spec)
         except KernelGone:
             return None
 
@@ -290,26 +279,16 @@ class Service:
             kernel_id=kernel_id, model=model, notebook_path=path, conversation_id=conversation_id
         )
 
-    async def kernel_of(self, notebook_path: str) -> str | None:
-        """The kernel of an open notebook."""
-        path = notebook_path.strip("/")
-        found = [one for one, paths in (await self.records.paths.by_kernel()).items() if path in paths]
-        return found[0] if found and self.kernels.knows(found[0]) else None
-
     async def start_run(self, conversation_id: str, asked: RunSpec, *, asked_by: str | None) -> None:
-        """Start a run that no cell has announced. It has the built-in tools if there is a kernel, beside its own.
+        """Start a run that no cell has announced.
 
-        Raises `UnknownConversation`, `ConfigurationError`, and `CarriedOutElsewhere` if another server on the same log
-        has an open run of the conversation.
+        Raises `UnknownConversation`, `KernelGone`, `ConfigurationError`, and `CarriedOutElsewhere` if another server on
+        the same log has an open run of the conversation.
         """
         conversation = await (await self.runtime()).conversation(conversation_id)
-        await conversation.refuse_elsewhere()  # before the error that this server does not have its kernel
-        executor = await self.kernels.executor(conversation, asked.run_id)
-        tools = BUILTIN_TOOLS if executor is not None else ()
         kernel_id = conversation.kernel_id
         path = await self.records.paths.notebook_of(kernel_id) if kernel_id is not None else None
-        spec = replace(asked, tools=(*tools, *asked.tools), notebook_path=path)
-        await conversation.start_run(spec, executor, asked_by=asked_by)
+        await conversation.start_undeclared(replace(asked, notebook_path=path), asked_by=asked_by)
 
     async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002 -- Jupyter's signature
         """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of

@@ -90,17 +90,6 @@ def _essence(message: dict[str, Any]) -> list[Any]:
     return found
 
 
-async def test_an_answer_streams_and_is_the_same_after_a_reload(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
-    model.add(say("The answer is four."))
-    one = await page()
-    await one("send", text="What is 2 + 2?")
-    state = await one.answered()
-    assert (text(state), len(state["requests"])) == ("The answer is four.", 1)
-    assert state["messages"][-1]["metadata"]["conversationId"] == "chat-1"
-    assert state["messages"][-1]["metadata"]["usage"]["steps"] == 1
-    await same_after_a_reload(one, api)
-
-
 async def test_an_approved_call_runs_once_and_the_page_goes_on_by_itself(count: Count, api: Api) -> None:
     counted = await count(say("Done."), code=f"{COUNT}\nprint('six')")
     assert (counted.part["type"], counted.part["input"]["code"][:4]) == ("tool-run_python", "runs")
@@ -195,28 +184,6 @@ async def test_a_call_that_was_decided_in_the_notebook_is_shown_so_whatever_the_
     assert await counted.times() == 0
 
 
-async def test_what_a_call_prints_is_shown_while_it_runs(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
-) -> None:
-    go = tmp_path / "go"
-    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    model.add(call("run_python", code=f"{COUNT}\nprint('under way', flush=True)\n{wait}\nprint('there')"), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id, policy="allow")
-    await one("begin", text="Count.")
-
-    def shown(state: dict[str, Any]) -> Any:
-        parts = tools(state) if len(state["messages"]) > 1 else []
-        return [part["output"]["outputs"] for part in parts if part.get("preliminary")]
-
-    assert await one.until(shown) == [[{"output_type": "stream", "name": "stdout", "text": "under way\n"}]]
-    go.touch()
-    [part] = tools(await one.said("Done."))
-    assert part["output"]["outputs"][0]["text"] == "under way\nthere\n"
-    assert not part.get("preliminary")
-    assert await times_run(kernel) == 1
-    await same_after_a_reload(one, api)
-
-
 async def test_a_page_that_reloads_in_the_middle_of_a_call_goes_on_with_it(
     page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
 ) -> None:
@@ -260,16 +227,6 @@ async def test_a_tool_of_the_page_gives_the_model_its_output(page: OpenPage, api
     assert "The page has no colors." in json.dumps(model.requests[-1].body)
 
 
-async def test_a_run_that_is_stopped_ends_every_part(count: Count, api: Api) -> None:
-    counted = await count()
-    run_id = (await counted.page("state"))["messages"][-1]["metadata"]["runId"]
-    assert (await api("POST", "conversations", "chat-1", "runs", run_id, "cancel"))[0] == 200
-    await counted.decide()
-    ended = await counted.page.until(lambda now: now if states(now) == ["output-error"] else None)
-    assert len(ended["requests"]) == 2
-    assert await counted.times() == 0
-
-
 async def test_an_approval_that_nobody_asked_for_changes_nothing_and_is_told(count: Count, api: Api) -> None:
     counted = await count()
     messages = (await counted.page("state"))["messages"]
@@ -292,26 +249,6 @@ async def test_a_model_that_fails_is_told_and_tried_again(page: OpenPage, api: A
     await one("regenerate")
     state = await one.until(lambda now: now if now["status"] == "ready" else None)
     assert text(state) == "Hello."
-
-
-async def test_an_outcome_that_nobody_knows_is_told_and_asked_about(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code="import os; os._exit(1)"), say("I will look first."))
-    one = await page(kernel_id=kernel.kernel_id, policy="allow")
-    await one("send", text="Go.")
-    state = await one.answered()
-    assert (states(state), len(state["requests"])) == (["output-error"], 1)
-    assert "Outcome unknown" in tools(state)[0]["errorText"]
-    [question] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-unknown-outcome"]
-    assert question["answers"] == ["continue", "retry"]
-    status, _ = await api("POST", "approvals", question["approvalId"], "outcome", body={"answer": "continue"})
-    assert status == 200
-    await api.ended("chat-1")
-    await one("send_answers")
-    state = await one.answered()
-    assert (text(state), states(state)) == ("I will look first.", ["output-error"])
-    await same_after_a_reload(one, api)
 
 
 async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_gone_on_with(
@@ -340,34 +277,3 @@ async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_go
         assert (status, tools({"messages": loaded})[0]["errorText"]) == (200, tools(state)[0]["errorText"])
         await one.close()
     assert ran.read_text() == "x"
-
-
-async def test_of_two_pages_that_decide_differently_one_wins_and_both_show_it(
-    count: Count, page: OpenPage, api: Api
-) -> None:
-    counted = await count(say("Done."))
-    other = await page()
-    await other.open(messages=await whole(counted.page, api))
-    pages, approval_id = (counted.page, other), counted.part["approval"]["id"]
-    await asyncio.gather(*(each("decide", id=approval_id, approved=each is other) for each in pages))
-    seen = [states(await each.said("Done.")) for each in pages]
-    assert seen[0] == seen[1]
-    assert await counted.times() == (seen[0] == ["output-available"])
-
-
-async def test_a_question_of_the_model_is_answered_on_the_page(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("ask_user", question="Which color?"), say("Blue it is."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Paint.")
-    [part] = tools(await one.answered())
-    assert (part["type"], part["state"], part["input"]) == (
-        "tool-ask_user",
-        "input-available",
-        {"question": "Which color?"},
-    )
-    await one("output", tool="ask_user", toolCallId=part["toolCallId"], output="blue")
-    state = await one.said("Blue it is.")
-    assert (tools(state)[0]["output"], len(state["requests"])) == ("blue", 2)
-    await same_after_a_reload(one, api)

@@ -49,12 +49,6 @@ def look() -> str:
     return "seen"
 
 
-@server.tool(annotations=types.ToolAnnotations(destructive_hint=True))
-def drop(table: str) -> str:
-    """Drop a table."""
-    return f"dropped {table}"
-
-
 @server.tool()
 async def work(ctx: Context) -> str:
     """Work, with progress and messages."""
@@ -103,15 +97,6 @@ def die() -> str:
 
 
 @server.tool()
-async def chatter(ctx: Context) -> str:
-    """Send far more notifications than anybody reads."""
-    for number in range(2_000):
-        await ctx.report_progress(number, None, "x" * 100)
-        await ctx.info(f"line {number}")
-    return "done"
-
-
-@server.tool()
 def flood(megabytes: int) -> str:
     """Send a lot."""
     return "x" * (megabytes * 1_000_000)
@@ -157,12 +142,6 @@ async def ask_address(ctx: Context) -> str | types.InputRequiredResult:
 def require_address() -> str:
     """Have the person open an address first."""
     raise UrlElicitationRequiredError([ADDRESS])
-
-
-@server.tool()
-def ask_forever() -> str | types.InputRequiredResult:
-    """Want to be called again, whatever the answer."""
-    return types.InputRequiredResult(request_state="again")
 
 
 @server.tool()

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.testing.wire.reply import Reply
-from agent_kernel_server import ai_sdk_handlers, identity
+from agent_kernel_server import ai_sdk_handlers
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Kernel, chat_chunks, chat_text
 from tests.server.serving import Server
-from tests.server.test_channel import Switchable
 
 CHAT = ("ai-sdk", "chat")
 
@@ -54,29 +52,19 @@ def post(server: Server) -> Post:
     ("body", "status", "field"),
     [
         ({}, 400, "id"),
-        (asking(chat_id=""), 400, "id"),
         (asking(chat_id="a/b"), 400, "id"),
         (asking(chat_id="x" * 10_000), 400, "id"),
-        (asking(message_id="a b"), 400, "messages"),
         (asking(text=""), 400, "messages"),
         (asking(messages=[]), 400, "messages"),
         (asking(messages=[{"id": "m", "role": "user", "parts": [{"type": "text"}] * 10_001}]), 400, "messages.0.parts"),
-        (asking(messages=[{"id": "m", "role": "robot", "parts": []}]), 400, "messages.0.role"),
         (asking_with("https://example.org/a.png"), 400, "messages"),
-        (asking_with("data:application/pdf;base64,QUJD"), 400, "messages"),
-        (asking_with("data:image/png;base64,QUJD"), 400, "messages"),
-        (asking_with(*["data:image/png;base64,QUJD"] * 9), 400, "messages"),
         (asking_with(data_url(png_bytes(20_000, 2_001))), 400, "messages"),
         (asking(message_id="u0-answer"), 400, "messages"),
         (asking(messages=[{"id": "m", "role": "assistant", "parts": []}]), 404, None),
         (asking(trigger="regenerate-message"), 404, None),
-        (asking(trigger="something"), 400, "trigger"),
-        (asking(kernel_id="nowhere"), 404, "kernel_id"),
         (asking(notebook_path="nowhere.ipynb"), 404, "notebook_path"),
-        (asking(policy="everything"), 400, "policy"),
         (asking(tools={"run_shell": {}}), 400, "tools"),
-        (asking(tools={f"t{number}": {} for number in range(100)}), 400, "tools"),
-        *((approving(said), 400, "messages.1.parts.0.approval.approved") for said in ("yes", "true", 1, 0, [True], {})),
+        *((approving(said), 400, "messages.1.parts.0.approval.approved") for said in ("yes", 1)),
     ],
 )
 async def test_what_is_not_a_chat_is_refused_and_starts_nothing(
@@ -121,11 +109,6 @@ async def test_what_does_not_fit_what_is_known_of_a_chat_is_refused(
     ):
         status, refusal = await api("POST", *CHAT, body=body)
         assert (status, refusal["field"]) == (409, field)
-
-
-async def test_a_chat_that_is_not_there_has_no_messages_and_nothing_to_resume(api: Api, server: Server) -> None:
-    assert (await api("GET", *CHAT, "nowhere"))[0] == 404
-    assert (await server.fetch("agent-kernel", "api", *CHAT, "nowhere", "stream")).code == 204
 
 
 async def test_a_chat_that_was_deleted_begins_anew_under_its_id(api: Api, post: Post, model: FakeOpenAI) -> None:
@@ -174,16 +157,3 @@ class TestPictures:
         _, messages = await api("GET", *CHAT, "chat")
         assert [part["type"] for part in messages[0]["parts"]] == ["file", "file", "text"]
         assert [part["url"] for part in messages[0]["parts"][:2]] == first
-
-
-@pytest.mark.parametrize("server_traits", [{"authorizer_class": Switchable}])
-async def test_a_reader_who_loses_the_right_is_shown_no_more_of_an_answer(
-    post: Post, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
-    model.add(Reply(hang_after=0))
-    with monkeypatch.context() as patch:
-        patch.setattr(Switchable, "blind", lambda: bool(model.requests))
-        chunks = await post(asking())
-    assert chunks[-1] == {"type": "error", "errorText": "You may not look at this conversation any more."}
-    assert "finish" not in [chunk["type"] for chunk in chunks]

@@ -8,9 +8,7 @@ import nbformat
 import pytest
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 
-from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.cells import READ, Notebook
-from tests.server.client import Api, Kernel
+from tests.server.client import Api
 from tests.server.mcp_client import connected, text_of
 from tests.server.serving import Server
 
@@ -60,18 +58,3 @@ async def test_a_cell_of_another_language_is_shown_in_it_changed_and_run(server:
     assert "Ran cell:one as [1]:\n--- output: Y <- 2" in done
     [cell] = nbformat.read(path, as_version=4).cells
     assert (cell.source, cell.outputs[0].text) == ("y <- 2", "Y <- 2")
-
-
-@pytest.mark.parametrize("options", ["", " --wait"])
-async def test_a_prompt_in_a_subshell_changes_and_runs_a_cell_of_the_notebook(
-    notebook: Notebook, loaded: Kernel, model: FakeOpenAI, api: Api, options: str
-) -> None:
-    model.add(READ, call("edit_cell", cell_id="c1", source="x = 21\nx * 2", run=True), say("Done."))
-    prompt = asyncio.create_task(loaded.run(f"%%agent{options}\nMend it.", subshell=await loaded.subshell()))
-    await notebook.approve()
-    outputs = await prompt
-    assert "error" not in [one["msg_type"] for one in outputs]
-    [conversation] = await api.get("conversations")
-    [done] = await notebook.ended(conversation["conversation_id"])
-    assert (done["state"], "--- output: 42" in done["result"]) == ("success", True)
-    assert await loaded.text("print(x)") == "21\n"

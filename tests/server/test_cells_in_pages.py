@@ -1,15 +1,13 @@
 """Cells of a notebook that the agent reads, changes and runs in the page that has it open."""
 
 import asyncio
-import json
 
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.notebooks import editor
+from agent_kernel.testing import call
 from tests.server.cells import EDIT, Notebook, OpenPages, edited_in, undone
-from tests.server.client import Api, Kernel
+from tests.server.client import Api
 from tests.server.serving import Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,24 +30,11 @@ async def test_the_page_that_was_looked_at_last_is_read_and_changed_and_not_the_
     assert notebook.path.read_bytes() == before
 
 
-async def test_of_two_cells_with_one_id_none_is_changed(notebook: Notebook, open_page: OpenPages) -> None:
-    page = await open_page("cells.ipynb")
-    conversation_id = await notebook.ask(EDIT, decides=False)
-    await page.shows("x = 20")
-    request = await page.asked()
-    cells = [{"cell_id": "c1", "cell_type": "code", "index": index, "source": "x = 20"} for index in range(2)]
-    await page.answers(request, cells=cells, total=2)
-    [done] = await notebook.ended(conversation_id)
-    assert "Several cells have the id c1" in done["result"]
-
-
 @pytest.mark.parametrize(
     ("refusal", "texts"),
     [
         ("changed", ["Its source now:\ntyped = 12\nThe difference:", "-typed = 1\n+typed = 12"]),
         ("running", ["The cell c1 is running. Nothing was done."]),
-        ("read_only", ["This notebook is read-only. Nothing was changed."]),
-        ("locked", ["The cell c1 is locked"]),
         ("failed", ["It could not be done. It broke."]),
     ],
 )
@@ -63,31 +48,14 @@ async def test_what_a_page_does_not_do_is_told_with_its_reason(
     assert (done["state"], [text for text in texts if text not in done["result"]]) == ("error", [])
 
 
-@pytest.mark.parametrize(
-    ("back", "state", "text"),
-    [
-        ("x = 21\nx * 2", "success", "Edited cell:c1"),
-        ("typed = 1", "error", "Nothing was changed: send the call again."),
-        ("never", "unknown", "nobody can say whether the cell c1 was changed"),
-        ("never, nor its session", "unknown", "nobody can say whether the cell c1 was changed"),
-    ],
-)
-async def test_a_page_that_is_loaded_again_while_it_is_asked_has_changed_the_cell_once_or_honestly_not(
-    server: Server, notebook: Notebook, open_page: OpenPages, monkeypatch: pytest.MonkeyPatch, back: str, state: str,
-    text: str,
-) -> None:  # fmt: skip
+async def test_a_page_that_goes_away_while_it_is_asked_leaves_an_unknown_outcome_and_its_file_alone(
+    notebook: Notebook, open_page: OpenPages
+) -> None:
     page = await open_page("cells.ipynb")
     conversation_id, _ = await edited_in(page, notebook)
-    if "session" in back:
-        server.end_sessions()
-    if "never" in back:
-        monkeypatch.setattr(editor, "PAGE_SECONDS", 0.2)
     await page.leave()
-    if "never" not in back:
-        again = await open_page("cells.ipynb")
-        assert (await again.shows(back))["ask"]["type"] == "read", "it is not sent twice"
     [done] = await notebook.ended(conversation_id)
-    assert (done["state"], text in (done["result"] or done["reason"])) == (state, True)
+    assert (done["state"], "nobody can say whether the cell c1 was changed" in done["reason"]) == ("unknown", True)
     assert notebook.cells()[0].source == "x = 20"
 
 
@@ -140,7 +108,7 @@ async def test_what_becomes_of_running_a_changed_cell_is_told_with_the_change_wh
     assert "Nothing was" not in told
 
 
-@pytest.mark.parametrize("said", ["no JSON", '{"type": "other"}', '{"type": "notebooks", "notebooks": [{}]}'])
+@pytest.mark.parametrize("said", ["no JSON", '{"type": "notebooks", "notebooks": [{}]}'])
 async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Server, said: str) -> None:
     socket = await server.open_socket("agent-kernel", "api", "pages")
     await socket.write_message(said)
@@ -157,50 +125,6 @@ async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Se
         assert refused.value.code == 403
 
 
-async def test_the_card_shows_a_cell_in_the_language_of_the_notebook(
-    notebook: Notebook, open_page: OpenPages, api: Api
-) -> None:
-    page = await open_page("cells.ipynb")
-    conversation_id = await notebook.ask(call("insert_cell", source="x <- 21", after="c1"), decides=False)
-    for _ in range(2):
-        await page.shows("x <- 20", language="R")
-    assert (await api.next_approval())["preview"]["language"] == "R"
-    await notebook.approve()
-    await page.shows("x <- 21", language="R")
-    [done] = await notebook.ended(conversation_id)
-    assert done["state"] == "success"
-
-
-async def test_in_a_page_whose_notebook_is_read_only_cells_run_and_nobody_is_asked_to_change_one(
-    notebook: Notebook, open_page: OpenPages
-) -> None:
-    page = await open_page("cells.ipynb")
-    conversation_id = await notebook.ask(EDIT, call("run_cell", cell_id="c1"), decides=False)
-    for _ in range(3):  # read_notebook, and the cards
-        await page.shows("x = 20", refuses=["change"])
-    await notebook.approve()
-    await page.shows("x = 20", refuses=["change"])
-    await page.shows("x = 20", refuses=["change"])
-    edited, ran = await notebook.ended(conversation_id)
-    assert (edited["state"], edited["decided_at"], ran["state"]) == ("invalid", None, "success")
-    assert "This notebook is read-only. Nothing was changed." in edited["result"]
-
-
-async def test_a_notebook_that_is_renamed_while_a_card_waits_is_changed_under_its_new_name(
-    notebook: Notebook, server: Server, kernel: Kernel
-) -> None:
-    conversation_id = await notebook.ask(EDIT, decides=False)
-    await notebook.until_asked()
-    [session] = json.loads((await server.fetch("api", "sessions")).body)
-    for place in (("contents", "cells.ipynb"), ("sessions", session["id"])):
-        await server.fetch("api", *place, method="PATCH", body=json.dumps({"path": "renamed.ipynb"}))
-    notebook.path = notebook.path.with_name("renamed.ipynb")
-    await notebook.approve()
-    [done] = await notebook.ended(conversation_id)
-    assert done["result"].startswith("Edited cell:c1 of renamed.ipynb")
-    assert notebook.cells()[0].source == "x = 21\nx * 2"
-
-
 async def test_a_page_undoes_an_edit_unless_the_user_has_typed_in_the_cell(
     notebook: Notebook, open_page: OpenPages, api: Api
 ) -> None:
@@ -215,20 +139,3 @@ async def test_a_page_undoes_an_edit_unless_the_user_has_typed_in_the_cell(
     asked = asyncio.create_task(undone(api, conversation_id))
     await page.shows("typed = 1")
     assert await asked == {"edit_cell": None}
-
-
-async def test_a_cell_that_the_kernel_does_not_know_is_read_by_its_number_in_the_page(
-    notebook: Notebook, open_page: OpenPages, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    page = await open_page("cells.ipynb")
-    model.add(say("It divides by zero."))
-    conversation_id = await api.begin(kernel, "Explain @[71] to ana@[72]")
-    request = await page.asked()
-    assert request["ask"]["cell_ids"] == [71]
-    failed = {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": []}
-    cell = {"cell_id": "c9", "cell_type": "code", "index": 0, "source": "1 / 0", "execution_count": 71}
-    await page.answers(request, cells=[cell | {"outputs": [failed]}], total=1)
-    await api.ended(conversation_id)
-    told = model.requests[-1].body["messages"][-1]["content"]
-    assert "@[71] is [71] cell:c9 (code, number 0)\n1 / 0" in told
-    assert "ZeroDivisionError: by zero" in told

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -120,26 +119,6 @@ async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: C
     assert (await api.ended(conversation_id))["runs"][0]["status"] == "cancelled"
 
 
-@pytest.mark.kernel
-class TestAtABudget:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"default_budget": {"steps": 1}}
-
-    async def test_a_person_lets_the_run_go_on(self, api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel) -> None:
-        model.add(call("run_python", code="print('once')"), say("Over."))
-        conversation_id = await api.begin(kernel)
-        program = chat(conversation_id)
-        await program.until(APPROVES)
-        program.type("a")
-        await program.until(
-            "Done, ", "    once\n", "The run waits: ", "Or stop the run", "[c] Continue with 1 steps more"
-        )
-        program.type("c")
-        await program.until("Over.", "Complete.", "Ask for something")
-        assert program.text.count("[c] Continue") == 1
-
-
 class Piped:
     """The command in pipes."""
 
@@ -177,24 +156,9 @@ async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_en
     assert (code, "The model did not answer." in out) == (1, True)
 
 
-async def test_without_a_name_the_only_conversation_is_followed_and_of_several_the_ids_are_listed(
-    api: Api, piped: Piped, model: FakeOpenAI
-) -> None:
-    model.add(say("One."), say("Two."))
-    ids = [await api.begin()]
-    code, out, _ = await piped()
-    assert (code, "One." in out) == (0, True)
-    ids.append(await api.begin())
-    await api.ended(ids[1])
-    code, out, errors = await piped()
-    assert (code, [line.split()[0] for line in out.splitlines()]) == (1, ids[::-1])
-    assert "Say which conversation: its id" in errors
-
-
 @pytest.mark.parametrize(
     ("arguments", "given", "said"),
     [
-        (["nowhere"], TOKEN, "There is no conversation 'nowhere'"),
         (["nowhere"], "wrong", "JUPYTER_TOKEN"),
         (["--latest", "--server", "http://127.0.0.1:9/"], TOKEN, "127.0.0.1:9/ (ClientConnectorError). Start it"),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Api, Kernel, OpenChannel
+from tests.server.client import Api, Kernel
 from tests.server.test_kernels import waiting_call
 
 pytestmark = pytest.mark.kernel
@@ -47,62 +47,3 @@ async def test_an_interrupt_that_nobody_asked_jupyter_for_is_not_the_users_and_t
     assert [words for words in said if words not in one["result"]] == []
     assert "Cancelled" not in one["result"]
     assert view["messages"][-1]["content"] == "I go on."
-
-
-async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
-) -> None:
-    caught = f"try:\n    {SHELL}\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    time.sleep(2)"
-    code = f"import subprocess, time\n{caught}\nprint('goes on', flush=True)\ntime.sleep(600)"
-    model.add(call("run_python", code=code), say("I go on."))
-    await asks_patiently(kernel)
-    conversation_id, waiting = await waiting_call(api, kernel)
-    page = await client(conversation_id)
-    await api.decide(waiting)
-    while "goes on" not in (await page.until("tool_output"))["output"]["text"]:
-        pass
-    assert (await api("GET", "runs"))[1][-1]["status"] == "running"
-    await page.send({"type": "tool_cancel", "tool_call_id": waiting["tool_call_id"]})
-    view = await api.ended(conversation_id)
-    assert (view["tool_calls"][0]["state"], view["runs"][0]["status"]) == ("cancelled", "complete")
-
-
-async def test_an_interrupt_in_the_moment_in_which_the_cell_of_a_prompt_ends_stops_its_run(
-    api: Api, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    """The run has started, and what is left of the message is Jupyter's own."""
-    model.add(call("run_python", code="1"))
-    await kernel.run("%load_ext agent_kernel")
-    await kernel.run("%%agent\nGo.")
-    await api.next_approval()
-    await kernel.run(
-        "import signal\n"
-        "def interrupt(result):\n"
-        "    get_ipython().events.unregister('post_run_cell', interrupt)\n"
-        "    if result.info.raw_cell.startswith('%%agent'):\n"
-        "        signal.raise_signal(signal.SIGINT)\n"
-        "    else:\n"
-        "        get_ipython().events.register('post_run_cell', interrupt)\n"
-        "get_ipython().events.register('post_run_cell', interrupt)"
-    )
-    outputs = await kernel.run("%%agent\nGo on.")
-    assert "error" not in [one["msg_type"] for one in outputs]
-    view = await api.ended((await api.listed("runs", 2))[-1]["conversation_id"])
-    assert [run["status"] for run in view["runs"]] == ["cancelled", "cancelled"]
-    assert [one["content"] for one in view["runs"][-1]["notices"]] == ["Stopped, because the kernel was interrupted."]
-
-
-async def test_code_that_has_asked_an_agent_and_goes_on_is_interrupted_as_ever(
-    api: Api, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(say("Done."))
-    await kernel.run("%load_ext agent_kernel")
-    outputs = await kernel.run(
-        "import signal\n"
-        "get_ipython().run_cell_magic('agent', '', 'Go.')\n"
-        "signal.raise_signal(signal.SIGINT)\n"
-        "print('went on')"
-    )
-    assert [one["content"]["ename"] for one in outputs if one["msg_type"] == "error"] == ["KeyboardInterrupt"]
-    view = await api.ended((await api.listed("runs"))[-1]["conversation_id"])
-    assert [run["status"] for run in view["runs"]] == ["complete"]

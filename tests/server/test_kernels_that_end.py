@@ -2,13 +2,10 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from agent_kernel.errors import LogUnavailable
-from agent_kernel.protocol.lists import ListedRun
-from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel.testing import FakeOpenAI, call, calls
 from agent_kernel_server.kernels import idle
 from agent_kernel_server.kernels.served_kernel import ENDED_NOTICE
 from tests.server.client import Api, Kernel, OpenChannel
@@ -80,63 +77,6 @@ async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_s
     hour = "1\N{NO-BREAK SPACE}h 0\N{NO-BREAK SPACE}min"
     expected = f"Jupyter culled the kernel, which had been idle for {hour} (cull_idle_timeout of this server)."
     assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
-
-
-async def test_kernels_are_watched_on_where_the_log_could_not_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "PAUSE_SECONDS", 0.05)
-    looks: list[str] = []
-
-    async def open_runs() -> list[ListedRun]:
-        looks.append("look")
-        if len(looks) == 1:
-            raise LogUnavailable("It was pulled away.")
-        return []
-
-    watching = asyncio.create_task(idle.IdleKernels({}, open_runs, None).watch(lambda: True))
-    await until(lambda: len(looks) > 1)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
-
-
-async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
-    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, server: Server
-) -> None:
-    model.add(
-        *(turn for word in ("old", "new") for turn in (call("run_python", code=f"print('{word}')"), say("Done.")))
-    )
-    conversation_id, waiting = await waiting_call(api, fresh_kernel)
-    await api.decide(waiting)
-    await api.ended(conversation_id)
-    await server.fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
-    await api.start_run(conversation_id, "Again.")
-    await api.decide()
-    calls_made = (await api.ended(conversation_id))["tool_calls"]
-    assert [one["state"] for one in calls_made] == ["success", "success"]
-    assert "new" in calls_made[1]["result"]
-
-
-async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_page_is_told(
-    api: Api, client: OpenChannel, fresh_kernel: Kernel, model: FakeOpenAI, tmp_path: Path
-) -> None:
-    path = tmp_path / "report.md"
-    path.write_text("old")
-    dies = call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", call_id="dies")
-    model.add(call("write_file", path=str(path), content="new", call_id="writes"), dies)
-    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
-    page = await client(conversation_id)
-    await api.start_run(conversation_id)
-    for _ in range(2):
-        asked = await page.until("approval_request")
-        await page.send({"type": "approval_response", "approval_id": asked["approval_id"], "approved": True})
-        ended = await page.until("tool_complete")
-    assert (ended["tool_call_id"], ended["state"]) == ("dies", "unknown")  # the run waits for a look at it
-    await page.send({"type": "tool_undo", "tool_call_id": "writes"})
-    refused = await page.until("error")
-    assert (refused["code"], refused["tool_call_id"]) == ("CONFLICT", "writes")
-    assert path.read_text() == "new"
-    model.add(say("Done."))
-    await page.send({"type": "tool_continue", "tool_call_id": "dies"})
-    await page.until("complete")
 
 
 @pytest.mark.parametrize(("asleep", "by_message"), [(False, False), (True, True)])

@@ -74,17 +74,3 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
     told = json.dumps([request.body for request in model.requests])
     for place in (json.dumps(ended), told, kept(Path(server.extension.data_dir))):
         assert PASSWORD not in place
-
-
-async def test_a_line_that_is_skipped_interrupts_the_code_and_a_call_that_is_cancelled_takes_its_question_away(
-    api: Api, loaded: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="input('A')"), call("run_python", code="input('B')"), say("Done."))
-    conversation_id = await api.begin(loaded, policy="allow")
-    await api("POST", "approvals", (await asked(api, question="A", line="text"))["approval_id"], "cancel", body={})
-    await asked(api, question="B", line="text")
-    [running] = [one for one in await api.get("approvals", state="executing") if one["tool_name"] == "run_python"]
-    await api("POST", "approvals", running["approval_id"], "cancel", body={})
-    calls = (await api.ended(conversation_id))["tool_calls"]
-    assert sorted(one["tool_name"] for one in calls) == ["ask_user"] * 2 + ["run_python"] * 2
-    assert {one["state"] for one in calls} == {"cancelled"}

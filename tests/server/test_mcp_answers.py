@@ -1,7 +1,6 @@
 """What servers of others send, without a Jupyter server: lists of tools, results, and their processes' ends."""
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -15,11 +14,8 @@ import pytest
 from agent_kernel.protocol.views import OutputView
 from agent_kernel_server.mcp_tools import call_results, launcher
 from agent_kernel_server.mcp_tools.call_results import outcome_of
-from agent_kernel_server.mcp_tools.configuration import ServerConfig
-from agent_kernel_server.mcp_tools.tool_server import MOST_TOOLS, McpServer
 from tests.waiting import until
 
-OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
 BLOB = types.BlobResourceContents(uri="memo://2", blob="AA==", mime_type="application/zip")
 
 
@@ -33,17 +29,10 @@ def text(said: str) -> types.TextContent:
         ({"content": [text("4")], "structured_content": {"result": 4}}, "4"),
         ({"content": [text('{"rows": 2}')], "structured_content": {"rows": 2}}, '{"rows": 2}'),
         ({"content": [text("Two.")], "structured_content": {"rows": 2}}, 'Two.\n{"rows": 2}'),
-        ({"content": [], "structured_content": {"rows": 2}}, '{"rows": 2}'),
         ({"content": []}, "(the server sent an empty result)"),
-        ({"content": [types.AudioContent(data="AA==", mime_type="audio/wav")]}, "[audio/wav, left out]"),
         ({"content": [types.ImageContent(data="AA==", mime_type="image/tiff")]}, "[image/tiff, left out]"),
-        (
-            {"content": [types.ResourceLink(name="a", uri="memo://1", description="A memo.")]},
-            "Resource a: memo://1 (A memo.)",
-        ),
-        ({"content": [types.EmbeddedResource(resource=BLOB)]}, "[Resource memo://2, application/zip, left out]"),
     ],
-    ids=["wrapped", "the same as text", "beside a text", "alone", "nothing", "audio", "picture", "link", "blob"],
+    ids=["wrapped", "the same as text", "beside a text", "nothing", "picture"],
 )
 def test_a_result_is_told_in_words_and_nothing_of_it_twice(result: dict[str, Any], said: str) -> None:
     shown: list[OutputView] = []
@@ -60,23 +49,6 @@ def test_a_result_is_bounded_in_text_and_pictures_and_says_that_it_failed() -> N
     assert (outcome.status, len(outcome.content)) == ("error", call_results.MOST_SHOWN + 5)  # cut as any tool's text is
     assert len(shown) == call_results.MOST_PICTURES + 1
     assert shown[-1].text.endswith("x\n[5 characters left out here.]")
-
-
-def listed(name: str, schema: dict[str, Any] = OBJECT) -> types.Tool:
-    return types.Tool(name=name, description=f"Does {name}.", input_schema=schema)
-
-
-def test_of_two_tools_of_one_name_the_first_counts_and_bad_ones_are_left_out_and_said(tmp_path: Path) -> None:
-    config = ServerConfig("peer", "user", command=("peer",))
-    server = McpServer(config, tmp_path, logging.getLogger(), "http://localhost/", tmp_path / "tokens")
-    remote = {"type": "object", "properties": {"a": {"$ref": "https://evil.example/schema.json"}}}
-    again = types.Tool(name="look", description="Another.", input_schema=OBJECT)
-    tools, notes = server._declared([listed("look"), again, listed("remote", remote), listed("add")])
-    assert [(one.name, one.description) for one in tools] == [("peer__look", "Does look."), ("peer__add", "Does add.")]
-    assert notes[0] == "It lists two tools named 'look': the first one counts."
-    assert "remote" in notes[1]
-    tools, notes = server._declared([listed(f"tool{number}") for number in range(MOST_TOOLS + 3)])
-    assert (len(tools), notes) == (MOST_TOOLS, (f"It lists more than {MOST_TOOLS} tools.",))
 
 
 SERVER = "sleep 3600 & echo $! $$; trap '' TERM; cat > /dev/null; while :; do sleep 0.1; done"

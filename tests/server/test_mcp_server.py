@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,16 @@ import nbformat
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import BlobResourceContents, ElicitResult, ImageContent, Implementation, TextResourceContents
+from mcp.types import BlobResourceContents, ImageContent, Implementation, TextResourceContents
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import offered as mcp_server
 from agent_kernel_server.mcp_server import outside_calls
 from tests.security.test_strangers import cookie_of
-from tests.server.cells import OpenPage
-from tests.server.client import Api, Kernel, OpenChannel
+from tests.server.client import Api, OpenChannel
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
 from tests.server.mcp_client import connected, decided, handle_in, text_of
 from tests.server.serving import TOKEN, Server
-from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -101,16 +98,6 @@ async def test_all_tools_but_those_that_look_ask_and_do_what_they_say(server: Se
     assert [cell.source for cell in cells] == ["price = 4", "1"]
 
 
-async def test_a_kernel_without_a_notebook_is_named_by_its_id(server: Server, api: Api, kernel: Kernel) -> None:
-    here = {"kernel_id": kernel.kernel_id}
-    async with connected(server) as client:
-        listed = json.loads(text_of(await client.call_tool("list_notebooks", {})))["notebooks"]
-        assert kernel.kernel_id in [one.get("kernel_id") for one in listed if "notebook_path" not in one]
-        done = await decided(api, client, "run_python", here | {"code": "price = 5; price"})
-        assert text_of(done) == "5"
-        assert "price" in text_of(await client.call_tool("inspect_variables", here))
-
-
 async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: Api, path: str) -> None:
     fails = {"notebook_path": path, "code": "1 / 0"}
     async with connected(server) as client:
@@ -174,32 +161,6 @@ async def test_a_request_that_is_closed_cancels_nothing(
             assert "'kept'" in text_of(await asked)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_call_that_waits_tells_so_and_has_no_client_answer_for_the_person(
-    server: Server, api: Api, path: str, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mcp_server, "PROGRESS_SECONDS", 0.05)
-    told: list[tuple[float | None, str | None]] = []
-    asked: list[object] = []
-
-    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append((total, message))
-
-    async def on_question(context: object, params: object) -> ElicitResult:
-        asked.append(params)
-        return ElicitResult(action="accept", content={})
-
-    async with connected(server, mode=mode, elicitation_callback=on_question) as client:
-        arguments = {"notebook_path": path, "code": "1"}
-        waiting = asyncio.create_task(client.call_tool("run_python", arguments, progress_callback=on_progress))
-        call = await api.next_approval()
-        await until(lambda: len(told) > 2)
-        await api.decide(call, approved=False)
-        assert (await waiting).is_error
-    assert {*told} == {(mcp_server.WAIT_SECONDS, f"Waits for the user in {path}.")}
-    assert asked == []
-
-
 async def test_two_clients_and_two_notebooks_are_never_mixed_up(server: Server, api: Api, path: str) -> None:
     nbformat.write(nbformat.v4.new_notebook(), server.root / "other.ipynb")
     async with connected(server, "A") as one, connected(server, "B") as two:
@@ -222,14 +183,11 @@ async def test_two_clients_and_two_notebooks_are_never_mixed_up(server: Server, 
     ("name", "arguments", "said"),
     [
         ("run_python", {"code": "1"}, "notebook_path is missing"),
-        ("run_python", {"notebook_path": "none.ipynb", "code": "1"}, "There is no notebook 'none.ipynb'"),
         ("run_python", {"notebook_path": "../../etc/passwd", "code": "1"}, "There is no notebook"),
         ("run_python", {"kernel_id": "none", "code": "1"}, "There is no kernel 'none'"),
-        ("run_python", {"notebook_path": "sales.ipynb", "text": "1"}, "code is missing"),
         ("run_python", {"notebook_path": "sales.ipynb", "code": 1}, "code must be string, not integer"),
         ("run_shell", {"notebook_path": "sales.ipynb", "command": "ls"}, "There is no tool 'run_shell'"),
         ("wait_for_call", {"handle": "none"}, "You have no call with the handle 'none'"),
-        ("wait_for_call", {}, "handle is the text"),
     ],
 )
 async def test_bad_arguments_are_told_to_the_client_and_ask_nobody(
@@ -321,17 +279,6 @@ async def test_a_client_that_floods_is_told_to_wait_and_its_name_hides_nothing(
         assert "Wait for some of them first." in text_of(answers[2])
     [call, _] = await api.all_waiting(2)
     assert call["client"] == f"ClaudeU+202E Code {'x' * 60}"[:60]
-
-
-async def test_an_open_page_is_told_of_a_call_and_shows_what_is_read(
-    server: Server, api: Api, path: str, open_page: Callable[..., Awaitable[OpenPage]]
-) -> None:
-    page = await open_page(path)
-    async with connected(server) as client:
-        reading = asyncio.create_task(client.call_tool("read_notebook", {"notebook_path": path}))
-        assert await page.asked() == {"type": "runs"}
-        await page.shows("price = 'unsaved'")
-        assert "price = 'unsaved'" in text_of(await reading)
 
 
 PLOT = """

@@ -1,7 +1,6 @@
 """Agents outside when rights, sessions, servers and kernels end or begin again."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from jupyter_server.auth import Authorizer, IdentityProvider, User
 from mcp.shared.exceptions import MCPError
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel_server import identity
 from agent_kernel_server.mcp_server import offered as mcp_server
 from tests.server.client import Api
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
@@ -42,49 +40,11 @@ class TestWhoMayOnlyLook:
             with pytest.raises(MCPError, match="may not read notebooks"):
                 await client.read_resource(f"agent-kernel://notebooks/{path}")
 
-    async def test_and_then_not_any_more_is_refused_where_a_stream_has_sent_nothing(
-        self, server: Server, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
-        service = server.service
-        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-        begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-        begun = await server.fetch("agent-kernel", "mcp", method="POST", headers=headers, body=begin)
-        await until(lambda: not service.streams)
-        stream = server.fetch(
-            "agent-kernel", "mcp", headers={**headers, "Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
-        )
-        await until(lambda: service.streams)
-        monkeypatch.setattr(MayLook, "looks", "nothing")
-        with pytest.raises(HTTPClientError) as error:
-            await stream
-        assert error.value.code == 403
-
 
 async def restart(server: Server) -> None:
     """As a server that has gone, and one that comes in its place."""
     await (await server.service.runtime()).aclose()
     server.service._runtime = None
-
-
-@pytest.mark.parametrize("kernel_lives", [True, False])
-async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_lost(
-    server: Server, api: Api, path: str, kernel_lives: bool
-) -> None:
-    (server.root / "a.txt").write_text("old")
-    async with connected(server) as client:
-        arguments = {"notebook_path": path, "path": "a.txt", "content": "new"}
-        asked = asyncio.create_task(client.call_tool("write_file", arguments))
-        call = await api.decide()
-        assert not (await asked).is_error
-    await restart(server)
-    if not kernel_lives:
-        await server.app.kernel_manager.shutdown_all(now=True)
-    status, answer = await api("POST", "approvals", call["approval_id"], "undo")
-    assert (status, (server.root / "a.txt").read_text()) == ((200, "old") if kernel_lives else (409, "new")), answer
-    assert kernel_lives or "is gone, and what was there before went with it" in answer["message"]
-    assert len(server.app.kernel_manager.list_kernel_ids()) == kernel_lives  # none is started for it
 
 
 WAITS = """
@@ -165,19 +125,3 @@ async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: A
             with pytest.raises(HTTPClientError) as error:
                 await server.fetch("agent-kernel", *way, method=method)
             assert error.value.code == 503
-
-
-@pytest.mark.usefixtures("fresh")
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_request_that_meets_the_end_of_the_server_leaves_no_traceback(
-    server: Server, api: Api, path: str, mode: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with connected(server, mode=mode) as client:
-        asked = [
-            asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": str(number)}))
-            for number in range(5)
-        ]
-        await api.all_waiting(len(asked))
-        await server.extension.stop_extension()
-        await asyncio.gather(*asked, return_exceptions=True)
-    assert [one.getMessage() for one in caplog.records if one.exc_info] == []

@@ -1,6 +1,5 @@
 """Calls of tools of MCP servers in runs: a server in Python with the official package, and a real Jupyter server."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Api
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
 from tests.server.mcp_servers import PEER, approved, ready, run_calls, until_unknown
 from tests.server.serving import Server
@@ -63,13 +62,6 @@ async def test_errors_and_odd_names(api: Api, model: FakeOpenAI) -> None:
     assert "it is broken" in view["tool_calls"][0]["result"]
 
 
-async def test_a_flood_of_notifications_is_cut_and_the_call_ends(api: Api, model: FakeOpenAI) -> None:
-    [one] = (await run_calls(api, model, call("modern__chatter")))["tool_calls"]
-    assert (one["state"], one["result"]) == ("success", "done")
-    assert sum(len(output["text"]) for output in one["outputs"]) < 25_000
-    assert any("More messages are left out." in output["text"] for output in one["outputs"])
-
-
 async def test_a_server_that_answers_everything_twice_is_used_as_any(
     api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None]
 ) -> None:
@@ -105,8 +97,7 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     assert [one["role"] for one in messages][-3:] == ["assistant", "tool", "tool"]  # the model hears of its own calls
 
 
-@pytest.mark.parametrize("tool", ["ask_address", "require_address"])
-@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize(("era", "tool"), [("modern", "ask_address"), ("legacy", "require_address")])
 async def test_a_server_can_not_have_an_address_opened(api: Api, model: FakeOpenAI, era: str, tool: str) -> None:
     """Elicitation of an address: it is shown on the call's card, and the server is told that it was refused."""
     view = await run_calls(api, model, call(f"{era}__{tool}"))
@@ -116,17 +107,9 @@ async def test_a_server_can_not_have_an_address_opened(api: Api, model: FakeOpen
     assert any("It wanted https://else.example/sign-in" in output["text"] for output in asked["outputs"])
 
 
-async def test_a_server_that_wants_to_be_called_again_and_again_is_left(api: Api, model: FakeOpenAI) -> None:
-    view = await run_calls(api, model, call("modern__ask_forever"), call("modern__add", a=1, b=2))
-    left, added = view["tool_calls"]
-    assert (left["state"], added["result"]) == ("error", "3")
-    assert "The server gave no result, and wanted to be asked again more than 10 times." in left["result"]
-
-
-@pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_a_server_can_not_use_the_users_model(api: Api, model: FakeOpenAI, era: str) -> None:
+async def test_a_server_can_not_use_the_users_model(api: Api, model: FakeOpenAI) -> None:
     """Sampling: the model is asked by the run alone, before the call and after it."""
-    view = await run_calls(api, model, call(f"{era}__sample"))
+    view = await run_calls(api, model, call("modern__sample"))
     assert view["tool_calls"][0]["state"] == "error"
     assert "it said" not in view["tool_calls"][0]["result"]
     assert len(model.requests) == 2
@@ -186,47 +169,3 @@ async def test_a_call_does_not_run_that_its_server_has_defined_otherwise_since_i
     await api.decide(waiting["moody__look"])
     look = (await api.ended(conversation_id))["tool_calls"][1]
     assert (look["tool_name"], look["state"], "Nothing ran" in look["result"]) == ("moody__look", "error", True)
-
-
-@pytest.mark.kernel
-async def test_a_tool_that_a_person_named_gives_its_outcome_again_until_something_has_run(
-    api: Api, model: FakeOpenAI, loaded: Kernel, folder: Path
-) -> None:
-    await ready(api)
-    look, fail = call("modern__look"), call("modern__fail")
-    add, code = call("modern__add", a=1, b=2), call("run_python", code="1")
-    looks = folder / "looks of modern"
-    looks.unlink(missing_ok=True)
-    offered = "dict(tools=['run_python', 'modern.*'], policy='allow')"
-    agent = f"import agent_kernel as ak\nak.Agent(**{offered}"
-    for cache, turns, stored in (
-        (", cache=['modern.look', 'modern__fail']", (look, look, add, look, look, code, look), [1, 4]),
-        (", cache=['modern.look', 'modern__fail']", (fail, fail), []),
-        ("", (look, look), []),  # it says of itself that it only reads, which allows nothing
-    ):
-        model.add(*turns, say("Done."))
-        await loaded.run(f"{agent}{cache}).run('Go.')")
-        made = (await api.ended((await api.get("conversations"))[-1]["conversation_id"]))["tool_calls"]
-        assert [number for number, one in enumerate(made) if one["cached_at"] is not None] == stored
-    assert looks.read_text() == "xxx" + "xx"
-
-
-@pytest.mark.kernel
-async def test_many_tools_are_found_and_called_by_name_with_cards_of_their_own(
-    api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    await ready(api)
-    model.add(
-        calls(call("find_tools", query="add two numbers")),
-        calls(call("call_tool", name="modern__add", arguments={"a": 20, "b": 22})),
-        say("42."),
-    )
-    conversation_id = await api.begin(kernel)
-    waiting = await api.next_approval()
-    assert (waiting["tool_name"], json.loads(waiting["tool_input"])) == ("modern__add", {"a": 20, "b": 22})
-    assert any(rule["text"].startswith("allow modern__add defined as ") for rule in waiting["rules"])
-    await api.decide(waiting)
-    found, added = (await api.ended(conversation_id))["tool_calls"]
-    assert (found["by"], found["state"]) == ("policy", "success")
-    assert "modern__add: Add two numbers." in found["result"]
-    assert added["result"] == "42"

@@ -1,36 +1,15 @@
 """Which models a server's endpoints offer, and what is said of an endpoint that is not configured as it should be."""
 
 import json
-from typing import Any
 
 import pytest
 
 from agent_kernel import doctor
-from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing import FakeOpenAI
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.mcp_tools.servers import McpServers
 from tests.server.client import Api
 from tests.server.serving import Server
-
-
-class TestAnEndpointWithAMistake:
-    @pytest.fixture
-    def extension_traits(self, model: FakeOpenAI) -> dict[str, Any]:
-        return {"endpoints": {"lab": {"base_url": model.url, "api": "soap"}, "good": {"base_url": model.url}}}
-
-    async def test_is_told_to_those_who_name_it_and_in_the_list_and_the_rest_works(
-        self, api: Api, model: FakeOpenAI
-    ) -> None:
-        status, answer = await api("POST", "conversations", body={"model": "lab/m"})
-        assert (status, answer["field"], "'lab'" in answer["message"]) == (400, "model", True)
-        views = {view["name"]: view for view in (await api.get("models"))["endpoints"]}
-        for said in (answer["message"], views["lab"]["error"]):
-            assert "its api must be one of chat, responses, messages" in said
-        assert [model["name"] for model in views["good"]["models"]] == ["good/fake"]
-        model.add(say("Here."))
-        conversation_id = await api.new_conversation(model="good/m")
-        await api.start_run(conversation_id)
-        assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
 
 
 async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model: FakeOpenAI) -> None:

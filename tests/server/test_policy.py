@@ -1,10 +1,13 @@
-"""The policy of a conversation, switched over HTTP and over the channel."""
+"""What a site, a folder and a person set for the runs of a conversation."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from traitlets import TraitError
 
 from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.service_settings import read_limits_of
 from tests.server.client import Api
 from tests.server.serving import Server
@@ -51,3 +54,16 @@ async def test_a_folders_instructions_go_to_the_model_with_the_users_own_and_loo
     system = model.requests[-1].body["messages"][0]["content"]
     assert system.index("Answer in French.") < system.index("Use polars.")
     assert (run["policy"]["mode"], run["policy"]["rules"]) == ("ask", [])
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "said"),
+    [
+        ("default_budget", {"steps": -1}, "steps must be a whole number from 0"),
+        ("tool_timeouts", {"run_python": "5"}, "run_python must be"),
+        ("site_rules", ['deny run_shell where comand is "rm"'], "The rule"),
+    ],
+)
+def test_a_site_is_told_of_a_setting_that_could_never_hold(trait: str, value: Any, said: str) -> None:
+    with pytest.raises(TraitError, match=f"{trait}: {said}"):
+        AgentKernelServer(**{trait: value})

@@ -31,25 +31,3 @@ async def test_rules_are_listed_with_who_made_them_and_one_is_removed(
     assert [one["origin"] for one in await api.get("rules")] == ["site"]
     status, gone = await api("DELETE", "rules", rule["rule_id"])
     assert (status, gone["message"]) == (404, f"There is no rule {rule['rule_id']!r}.")
-
-
-async def test_no_request_makes_a_rule(api: Api) -> None:
-    for path in (("rules",), ("rules", "rule_1")):
-        status, _ = await api("POST", *path, body={"text": "allow *", "scope": "user"})
-        assert status in (404, 405)
-    assert [one["origin"] for one in await api.get("rules")] == ["site"]
-
-
-async def test_a_cell_lists_the_rules_and_takes_a_saved_one_out_of_force(
-    api: Api, loaded: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="1"), say("Done."))
-    await loaded.run("%agent Go on.")
-    waiting = await api.decide(scope="user")
-    await api.ended(waiting["conversation_id"])
-    listed = await loaded.text("import agent_kernel; agent_kernel.last_run().wait(60)\n%agent rules")
-    assert "   -  deny run_shell (this site)\n   1  allow run_python (all notebooks, saved" in listed
-    assert (await loaded.text("%agent rules remove 1")).startswith("Removed: allow run_python.")
-    assert [one["origin"] for one in await api.get("rules")] == ["site"]
-    refused = await loaded.run("%agent rules remove 7")
-    assert any("There is no saved rule 7." in str(one["content"]) for one in refused)

@@ -13,7 +13,6 @@ from agent_kernel.protocol.views import ErrorView, MessageView, OutputView
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK, RUN_VIEW
 from agent_kernel.record import place_record, render_record
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel_server.notebooks import records as kept_records
 from agent_kernel_server.notebooks.records import WIDGET_MIME, RecordKeeper
 from tests.core.record.record_examples import PNG, a_call, a_run, says
 from tests.server.serving import Server
@@ -104,20 +103,6 @@ async def test_results_stand_once_where_a_run_is_shown_twice_or_again(records: R
         assert await save(*shown) == saved
 
 
-async def test_a_record_says_the_prompt_where_the_cell_does_not(records: RecordKeeper, save: Save) -> None:
-    """`%agent show` brings a run into another cell; a pasted cell has the prompt in its source."""
-    result = a_result(TABLE, prompt="%%agent")  # as the source of the cells here has it
-    elsewhere = a_result(TABLE, run_id="run_2", prompt="Weigh the penguins.")
-    for name, one, below in (("w1", result, True), ("w2", elsewhere, True)):
-        spec = RunSpec(one.run.run_id, one.run.prompt, widget_model_id=name, prompt_in_cell=below)
-        await records.keep(spec, one, PATH)
-    _, pasted = await save([widget("w1")], [widget("w1")])
-    assert "<blockquote" not in pasted[0]["data"]["text/html"]
-    _, shown = await save([widget("w2")], [widget("w2")])
-    assert "Weigh the penguins." in shown[0]["data"]["text/html"]
-    assert await save([widget("w1")], shown) == [[*(await save([widget("w1")]))[0]], shown]
-
-
 async def test_a_run_that_can_be_tried_again_keeps_its_cards_and_has_its_last_results(
     records: RecordKeeper, save: Save
 ) -> None:
@@ -140,15 +125,6 @@ async def test_results_go_into_no_other_notebook(records: RecordKeeper, save: Sa
     assert await save(*cells, path="copy.ipynb") == cells
 
 
-@pytest.mark.parametrize(
-    "mark", [None, "x", {}, {"run": "run_1"}, {"run": ["run_1"], "call": 1}, {"run": "x", "call": 1}]
-)
-async def test_marks_that_are_not_ours_change_nothing(records: RecordKeeper, save: Save, mark: Any) -> None:
-    await keep(records, "w1", a_result(CHART))
-    odd = [shows({"text/plain": "1"}, {RESULT_MARK: mark}), shows({"text/html": "<b data-agent-record='run_1'>x</b>"})]
-    assert await save(odd) == [odd]
-
-
 async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
     records: RecordKeeper, save: Save, server: Server
 ) -> None:
@@ -157,14 +133,3 @@ async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
     await save([widget()])
     notary: NotebookNotary = server.app.contents_manager.notary
     assert notary.check_signature(nbformat.read(server.root / PATH, as_version=4))
-
-
-async def test_the_oldest_records_are_forgotten_where_memory_is_short(
-    records: RecordKeeper, save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept_records, "KEPT_BYTES", 5_000)
-    many = [a_result({"text/html": "x" * 2_000, "text/plain": "kept"}, run_id=f"run_{number}") for number in range(4)]
-    for number, result in enumerate(many):
-        await keep(records, f"w{number}", result)
-    saved = await save(*[[widget(f"w{number}")] for number in range(4)])
-    assert saved == [[widget("w0")], [widget("w1")], *([record(one), *results(one)] for one in many[2:])]

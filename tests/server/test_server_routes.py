@@ -13,11 +13,9 @@ from jupyter_server.auth import Authorizer
 from jupyter_server.serverapp import JupyterServerAuthWarning
 
 from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel.testing.wire.reply import rate_limited
 from agent_kernel_server.handlers import HANDLERS
 from tests.server.client import Api
 from tests.server.serving import Server
-from tests.waiting import look_until
 
 PATHS = {
     "GET": """
@@ -25,7 +23,7 @@ PATHS = {
         ai-sdk/chat/c/stream approvals runs audit mcp-servers clients rules
     """,
     "POST": """
-        conversations conversations/c/runs conversations/c/policy conversations/c/messages ai-sdk/chat
+        conversations conversations/c/runs conversations/c/policy ai-sdk/chat
         approvals/a approvals/a/outcome approvals/a/undo approvals/a/redo approvals/a/cancel approvals/a/result
         conversations/c/runs/r/budget conversations/c/runs/r/retry conversations/c/runs/r/undo
         conversations/c/runs/r/redo conversations/c/runs/r/try-now conversations/c/runs/r/cancel
@@ -62,19 +60,6 @@ async def test_a_conversation_is_made_listed_read_and_deleted(api: Api) -> None:
     assert (await api("GET", "conversations", made["conversation_id"]))[0] == 404
 
 
-async def test_conversations_are_listed_whole_and_in_pages(api: Api, model: FakeOpenAI) -> None:
-    model.add(say("Four."))
-    names = [await api.new_conversation() for _ in range(3)]
-    await api.start_run(names[1], "What is 2 + 2?")
-    whole = await api.ended(names[1])
-    listed = await api.get("conversations")
-    assert [one["conversation_id"] for one in listed] == names
-    assert listed[1] == whole
-    assert await api.get("conversations", after=names[0], limit="1") == [whole]
-    assert await api.get("conversations", limit="0") == []
-    assert (await api("GET", "conversations", params={"after": "nowhere"}))[0] == 404
-
-
 async def test_a_run_without_a_kernel_has_no_tools_and_the_effort_that_the_script_wants(
     api: Api, model: FakeOpenAI
 ) -> None:
@@ -92,32 +77,12 @@ async def test_a_run_without_a_kernel_has_no_tools_and_the_effort_that_the_scrip
     assert (first["reasoning_effort"], "reasoning_effort" in second, first.get("tools")) == ("high", False, None)
 
 
-async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api, model: FakeOpenAI) -> None:
-    model.add(rate_limited(retry_after="100"), say("Hi"))
-    conversation_id = await api.new_conversation()
-    run_id = await api.start_run(conversation_id)
-
-    async def delayed() -> Any:
-        return (await api.get("conversations", conversation_id))["runs"][0]["delay"]
-
-    delay = await look_until(delayed, "the delay")
-    assert (delay["kind"], delay["attempt"], delay["tries"]) == ("rate_limited", 2, 4)
-    assert (await api.get("runs", state="open"))[0]["delay"] == delay
-    status, run = await api("POST", "conversations", conversation_id, "runs", run_id, "try-now")
-    assert (status, run["run_id"]) == (200, run_id)
-    (ended,) = (await api.ended(conversation_id))["runs"]
-    assert (ended["status"], ended["delay"]) == ("complete", None)
-
-
 UNKNOWN: list[tuple[str, str, Any]] = [
     *(("GET", path, None) for path in ("conversations/nowhere", "conversations/nowhere/events", "nowhere")),
     ("DELETE", "conversations/nowhere", None),
     ("POST", "conversations/nowhere/runs", {"content": "Hello"}),
-    ("POST", "conversations/nowhere/policy", {"mode": "deny"}),
     ("POST", "approvals/nowhere", {"approved": True}),
-    ("POST", "approvals/nowhere/outcome", {"answer": "continue"}),
-    ("POST", "conversations/nowhere/runs/r/budget", {"pause_id": "p", "add": {"steps": 1}}),
-    *(("POST", f"conversations/nowhere/runs/r/{end}", None) for end in ("retry", "undo", "try-now", "cancel")),
+    ("POST", "conversations/nowhere/runs/r/cancel", None),
     ("POST", "conversations", {"kernel_id": "nowhere"}),
 ]
 
@@ -131,21 +96,12 @@ async def test_an_unknown_id_is_404_with_a_message(api: Api) -> None:
 
 INVALID: list[tuple[str, Any, str]] = [
     ("approvals/a", {"approved": "yes"}, "approved"),
-    ("approvals/a", {}, "approved"),
     ("approvals/a", {"approved": True, "scope": "forever"}, "scope"),
     ("approvals/a", {"approved": True, "edited_input": 7}, "edited_input"),
-    ("conversations/c/policy", {}, "mode"),
     ("conversations/c/policy", {"mode": "read"}, "mode"),
     ("conversations/c/runs", {"content": ""}, "content"),
-    ("conversations/c/runs", {"content": 7}, "content"),
-    ("conversations/c/runs", {"content": "Go.", "watched": "yes"}, "watched"),
-    ("conversations/c/runs", {"content": "Go.", "effort": "most"}, "effort"),
-    ("conversations/c/runs/r/budget", {"add": {"steps": 1}}, "pause_id"),
     ("conversations/c/runs/r/budget", {"pause_id": "p", "add": {"steps": 0}}, "add.steps"),
-    ("approvals/a/outcome", {"answer": "forget"}, "answer"),
-    ("conversations", {"kernel_id": 7}, "kernel_id"),
     ("conversations", "{not json", "body"),
-    ("conversations", "[]", "body"),
     ("approvals/a", '{"approved": false, "approved": true}', "body"),
     ("approvals/a", "[" * 100_000, "body"),
 ]
@@ -160,9 +116,7 @@ async def test_a_body_that_does_not_validate_is_400_with_the_field_named(api: Ap
 
 INVALID_QUERIES = [
     *(("conversations", "limit", value) for value in ("many", "-1", "9" * 5_000)),
-    *(("runs", "limit", value) for value in ("-1", "9" * 5_000)),
-    *(("metrics", "days", value) for value in ("0", "", "many", "3661")),
-    ("runs", "state", "awaiting_approval"),
+    ("metrics", "days", "0"),
     ("approvals", "state", "running"),
 ]
 
@@ -199,17 +153,6 @@ async def test_kernels_learn_which_server_serves_them(api: Api, server: Server) 
     assert os.environ["AGENT_KERNEL_SERVER_PID"] == str(os.getpid())
     await server.extension.stop_extension()
     assert "AGENT_KERNEL_SERVER_PID" not in os.environ
-
-
-class TestConfiguration:
-    @pytest.fixture
-    def extension_traits(self, tmp_path: Path) -> dict[str, Any]:
-        return {"data_dir": str(tmp_path / "elsewhere"), "policy_cap": "ask"}
-
-    async def test_moves_the_log_and_caps_the_policy(self, api: Api, tmp_path: Path) -> None:
-        await api.new_conversation()
-        assert (tmp_path / "elsewhere" / "agent-kernel.sqlite").exists()
-        assert (await api.get("status"))["policy_cap"] == "ask"
 
 
 class TestALogOfAnotherSchema:

@@ -4,8 +4,8 @@ import nbformat
 import pytest
 import pytest_asyncio
 
-from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Api, Kernel, open_notebook
+from agent_kernel.testing import FakeOpenAI, say
+from tests.server.client import Kernel, open_notebook
 from tests.server.serving import Server
 
 pytestmark = pytest.mark.kernel
@@ -38,16 +38,3 @@ async def test_a_prompt_tells_of_the_notebook_of_its_cell_though_it_was_never_sa
         await shared.run("%agent --wait Go.", cell_id=cell_id, page=page)
         prompts = [one["content"] for one in model.requests[-1].body["messages"] if one["role"] == "user"]
         assert f"You work in the notebook {told}," in prompts[-1], cell_id
-
-
-async def test_calls_that_wait_are_listed_with_the_notebook_that_asked(
-    api: Api, shared: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="1"), call("run_python", code="2"))
-    for count, name in enumerate(("second", "first"), 1):
-        await shared.run("%%agent --new\nGo.", cell_id=f"saved-in-{name}")
-        waiting = await api.all_waiting(count)
-    assert [one["notebook"] for one in waiting] == ["second.ipynb", "first.ipynb"]
-    assert (await shared.text("%agent status")).splitlines()[:2] == [
-        f"  Waiting for you (Run Python) in {path}: Go." for path in ("second.ipynb", "first.ipynb")
-    ]

@@ -18,7 +18,6 @@ from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.server_tools import chosen, with_cache
@@ -90,20 +89,11 @@ class LastRun:
         return LastRun(replace(self.spec, tools=()), None)
 
 
-async def undeclared(find_executor: FindExecutor) -> LastRun:
-    """In place of the last run where there was none: no cell has declared tools, so those are at hand that are built
-    in, where there is a kernel."""
-    none = LastRun(RunSpec(run_id=new_run_id(), prompt=""), None)
-    try:
-        executor = await find_executor(none.spec)
-    except KernelGone:
-        return none
-    return none if executor is None else LastRun(replace(none.spec, tools=BUILTIN_TOOLS), executor)
-
-
-def next_spec(last: LastRun, prompt: str, chosen: PolicyMode | None) -> RunSpec:
+def next_spec(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
     """The specification for another prompt, which no cell shows. Of the last run's policy and the one that a person has
     `chosen` for the conversation, the stricter applies."""
+    if last is None:
+        return RunSpec(run_id=new_run_id(), prompt=prompt)
     policy = last.spec.policy
     if policy is not None:
         policy = Policy(default=policy).capped(chosen).default

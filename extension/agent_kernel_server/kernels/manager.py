@@ -52,15 +52,6 @@ class ServedKernels:
     def knows(self, kernel_id: str) -> bool:
         return kernel_id in self._manager
 
-    async def executor(self, conversation: Conversation, run_id: str) -> NotebookExecutor | None:
-        """For a run of this conversation; `None` where it has no kernel. Raises `KernelGone`."""
-        if conversation.kernel_id is None:
-            return None
-        kernel = await self.find(conversation.kernel_id)
-        if kernel is None:
-            raise KernelGone("The kernel of this conversation is not running any more.")
-        return await kernel.executor(conversation, run_id)
-
     async def executor_of(self, kernel_id: str, run_id: str, notebook_path: str | None) -> NotebookExecutor:
         """See `ServedKernel.executor_of`. Raises `KernelGone`."""
         kernel = await self.find(kernel_id)
@@ -68,13 +59,14 @@ class ServedKernels:
             raise KernelGone("The kernel is not running any more.")
         return await kernel.executor_of(run_id, notebook_path)
 
-    async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor | None:
-        """For a run that an earlier server left open; `None` where its kernel is gone, or was started again."""
+    async def executor_for(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor | None:
+        """For a run of this conversation, also one that an earlier server left open; `None` where its kernel is gone,
+        or was started again since a cell there declared the run."""
         kernel = await self.find(conversation.kernel_id or "")
         declared_by_a_cell = spec.widget_model_id is not None
         if kernel is None or (declared_by_a_cell and not await kernel.has_run(spec.run_id)):
             return None
-        return await kernel.executor(conversation, spec.run_id, spec)
+        return await kernel.executor(conversation, spec)
 
     async def find(self, kernel_id: str) -> ServedKernel | None:
         """Also a kernel at a gateway, which outlives the server that started it."""

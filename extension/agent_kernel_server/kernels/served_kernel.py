@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 from weakref import WeakValueDictionary
@@ -54,9 +54,8 @@ DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """How long the runs of a kernel that has gone are given to end honestly."""
 
-UNDECLARED_RUNS, STARTING_RUNS = 32, 1_000
-"""How many declarations a kernel is asked for at once, and how many runs of it may wait for their turn to start. The
-other announcements are repeated, and get their turn."""
+STARTING_RUNS = 1_000
+"""How many runs of a kernel may wait for their turn to start. Other announcements are repeated, and get their turn."""
 
 OPEN_QUESTIONS = 8
 """How many questions of a kernel are answered at once. The others are repeated, and get their turn."""
@@ -91,16 +90,6 @@ def spec_of(declaration: RunDeclaration, notebook_path: str | None) -> RunSpec:
     """The declared run. Its built-in tools are no looser than they ship."""
     tools = tuple(no_looser(tool) for tool in declaration.tools)
     return replace(RunSpec.from_declaration(declaration), tools=tools, notebook_path=notebook_path)
-
-
-@dataclass(slots=True)
-class Coming:
-    """A run that was announced, or that an earlier server left, and that has not started yet."""
-
-    is_declared: bool
-    """Else its declaration is awaited: a kernel gives up a run that nobody asks for in time."""
-    stop: StopCause | None = None
-    """Why it ends as soon as it has started."""
 
 
 class Interrupts:
@@ -154,7 +143,9 @@ class ServedKernel:
         self._why_culled = why_culled
         self._announced: set[str] = set()
         """Runs of the kernel's present process that were announced."""
-        self._coming: dict[str, Coming] = {}
+        self._coming: dict[str, StopCause | None] = {}
+        """Runs that were announced, or that an earlier server left, and that have not started yet: why each ends as
+        soon as it has started."""
         self._start_turn = asyncio.Lock()
         """Runs start in the order in which their cells ran; one may have to find its notebook first."""
         self._greeting: asyncio.Task[None] | None = None
@@ -189,14 +180,12 @@ class ServedKernel:
             self._link = KernelLink(self._transport)
         return self._link
 
-    async def executor(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> NotebookExecutor:
+    async def executor(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor:
         """For a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
         conversation.on_retry = partial(self._sync_again, conversation.conversation_id)
-        if spec is None:
-            return await self.executor_of(run_id, conversation.row.notebook_path)
         own_tools = frozenset(tool.name for tool in spec.tools if not is_shipped(tool))
-        return await self.executor_of(run_id, spec.notebook_path, spec.cell_id, own_tools)
+        return await self.executor_of(spec.run_id, spec.notebook_path, spec.cell_id, own_tools)
 
     async def executor_of(
         self, run_id: str, known: str | None, cell_id: str | None = None, own_tools: frozenset[str] = frozenset()
@@ -249,7 +238,7 @@ class ServedKernel:
             work = self._stop_interrupted(conversation, stop) if is_interrupt else stop(stop_for(cause))
             self._tasks.spawn(work, f"cancel {run_id}")
         elif run_id in self._coming:
-            self._coming[run_id].stop = cause
+            self._coming[run_id] = cause
 
     def _on_interrupted(self, run_id: str | None) -> None:
         """Stop a run that the kernel did not start, or all such runs."""
@@ -298,32 +287,29 @@ class ServedKernel:
     def _on_announced(self, event: RunAnnounced) -> None:
         if event.run_id in self._announced:
             return
-        undeclared = sum(not one.is_declared for one in self._coming.values())
-        if undeclared >= UNDECLARED_RUNS or len(self._coming) >= STARTING_RUNS:
+        if len(self._coming) >= STARTING_RUNS:
             return  # repeated until the declaration is asked for
         if event.through_gateway != self._transport.remote:
             return  # it is for the extension of the other server, the gateway's or the one in front of it
         self._announced.add(event.run_id)
-        coming = self._coming[event.run_id] = Coming(is_declared=False)
+        self._coming[event.run_id] = None
         self.link.installed.set()
-        serving = self._tasks.spawn(self._serve(event.run_id, coming, self.link), f"run {event.run_id}")
+        serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
 
-    async def _serve(self, run_id: str, coming: Coming, link: KernelLink) -> None:
+    async def _serve(self, run_id: str, link: KernelLink) -> None:
         """One announced run, from its declaration to its record."""
         try:
-            started = await self._start(run_id, coming, link)
+            started = await self._start(run_id, link)
         finally:
-            self._coming.pop(run_id, None)
+            stop = self._coming.pop(run_id, None)
         if started is not None:
             spec, conversation, handle = started
-            self._on_started(run_id, conversation, coming.stop)
+            self._on_started(run_id, conversation, stop)
             await self._run_sync.sync(spec, conversation, handle, link)
 
-    async def _start(
-        self, run_id: str, coming: Coming, link: KernelLink
-    ) -> tuple[RunSpec, Conversation, RunHandle] | None:
+    async def _start(self, run_id: str, link: KernelLink) -> tuple[RunSpec, Conversation, RunHandle] | None:
         """`None` where it can't start, which the kernel is sent if it has declared the run."""
         try:
             declaration = await self._declaration_of(run_id, link)
@@ -331,7 +317,7 @@ class ServedKernel:
             self._announced.discard(run_id)
             self._log.warning("The run %s was announced but not declared: %s", run_id, error)
             return None
-        coming.is_declared, coming.stop = True, declaration.stop or coming.stop
+        self._coming[run_id] = declaration.stop or self._coming[run_id]
         try:
             async with self._start_turn:
                 return await self._start_declared(declaration)
@@ -346,7 +332,7 @@ class ServedKernel:
         )
         conversation = await self._conversation_of(declaration, path)
         spec = spec_of(declaration, path)
-        executor = await self.executor(conversation, spec.run_id, spec)
+        executor = await self.executor(conversation, spec)
         handle = await conversation.start_run(spec, executor)
         self._shared.records.on_start(spec, conversation)
         return spec, conversation, handle
@@ -376,7 +362,7 @@ class ServedKernel:
         A kernel that does not answer in time is busy, and taken for the same one.
         """
         link = self.link
-        coming = self._coming[run_id] = Coming(is_declared=True)
+        self._coming[run_id] = None
         greeting = self._tasks.spawn(self._greet(link), f"greeting of {self.kernel_id}")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -390,14 +376,13 @@ class ServedKernel:
             return False
         finally:
             greeting.cancel()
-        coming.stop = declaration.stop or coming.stop
+        self._coming[run_id] = declaration.stop or self._coming[run_id]
         return True
 
     def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
         self._shared.records.on_start(spec, conversation)
-        coming = self._coming.pop(spec.run_id, None)
-        self._on_started(spec.run_id, conversation, coming.stop if coming is not None else None)
+        self._on_started(spec.run_id, conversation, self._coming.pop(spec.run_id, None))
         self._tasks.spawn(self._run_sync.sync(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
     def _sync_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:

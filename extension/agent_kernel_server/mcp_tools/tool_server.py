@@ -41,7 +41,6 @@ CONNECT_SECONDS = 60.0
 """A first start may install the server, as with npx and uvx."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a server that is down is tried again."""
-ROOTS_SECONDS = 1.0
 MOST_TOOLS, MOST_PAGES = 500, 50
 MOST_SAID = 500
 _LOST = "The MCP server {name} was lost while it had the call."
@@ -91,7 +90,7 @@ class McpServer:
         self._calls: list[OpenCall] = []
         self._turn = asyncio.Lock()
         self._folder = root
-        self._asked_roots = asyncio.Event()
+        self._asked_roots = False
 
     async def run(self) -> None:
         """Keep it connected, until cancelled."""
@@ -302,25 +301,19 @@ class McpServer:
     async def _on_roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:  # noqa: ARG002 -- the package's signature
         call = _current.get()
         folder = call.folder if call is not None else self._folder
-        self._asked_roots.set()
+        self._asked_roots = True
         return types.ListRootsResult(roots=[types.Root(uri=FileUrl(folder.as_uri()), name=folder.name)])
 
     async def _show_roots(self, client: Client, folder: Path) -> None:
         """Tell a server that asks for roots that they are this notebook's folder now."""
         if folder == self._folder:
             return
-        asks, self._folder = self._asked_roots.is_set(), folder
-        if not asks:
-            return
-        self._asked_roots.clear()
-        with warnings.catch_warnings():  # earlier versions of the protocol have it
-            warnings.simplefilter("ignore")
-            telling = client.session.send_roots_list_changed()
-        await telling
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ROOTS_SECONDS):
-                await self._asked_roots.wait()
-        self._asked_roots.set()
+        self._folder = folder
+        if self._asked_roots:
+            with warnings.catch_warnings():  # earlier versions of the protocol have it
+                warnings.simplefilter("ignore")
+                telling = client.session.send_roots_list_changed()
+            await telling
 
 
 async def _accepted(name: str, result: types.CallToolResult) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -21,10 +21,12 @@ class CellFiles:
         self._contents = contents
 
     async def read(self, path: str, request: ReadCells) -> tuple[PageAnswer, str]:
-        """The cells, and how old the file is in words. Raises `ToolFailed`."""
+        """The cells, and when the file was saved. Raises `ToolFailed`."""
         notebook, saved, writable = await self._load(path)
         answer = _answer(notebook, request.cell_ids, request.first, request.count)
-        return answer.model_copy(update={"refuses": () if writable else ("change", "run")}), _age(saved)
+        return answer.model_copy(
+            update={"refuses": () if writable else ("change", "run")}
+        ), f"{saved:%Y-%m-%d %H:%M} UTC"
 
     async def change(self, path: str, change: CellChange) -> PageAnswer:
         """Raises `ToolFailed`; nothing was changed then."""
@@ -147,12 +149,3 @@ def _answer(notebook: Notebook, cell_ids: Sequence[str | int] | None, first: int
         total=len(cells),
         language=language if isinstance(language, str) else "python",
     )
-
-
-def _age(saved: datetime) -> str:
-    seconds = max(0, round((datetime.now(UTC) - saved).total_seconds()))
-    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
-        if seconds >= size:
-            number = seconds // size
-            return f"{number} {name}{'' if number == 1 else 's'} ago"
-    return "just now"

@@ -1,11 +1,10 @@
 """`ServedNotebook`: a run's notebook, in the page that has it open, or else in its file."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.protocol.pages import AnyPageRequest, CellChange, CellState, PageAnswer, ReadCells, RunCell
+from agent_kernel.protocol.pages import AnyPageRequest, CellChange, PageAnswer, ReadCells, RunCell
 from agent_kernel.tools.builtin.cells import cell_states
 from agent_kernel.tools.executor import Answered, NobodyKnows
 from agent_kernel_server.notebooks.cell_files import CellFiles
@@ -19,9 +18,8 @@ RUN_LOST = (
     "The page that ran the cell {cell} went away. The kernel may have run it to its end, or run it still; its outputs "
     "are not known."
 )
-UNKNOWN = "The page went away before it answered, and nobody can say whether the cell {cell} was changed."
+CHANGE_LOST = "The page went away before it answered, and nobody can say whether the cell {cell} was changed."
 NOT_WRITTEN = "What it has put out is not in the notebook's file."
-NOT_APPLIED = "The page went away before it changed the cell {cell}. Nothing was changed: send the call again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +44,20 @@ class ServedNotebook:
         try:
             answer = await page.ask(notebook, request, None if isinstance(request, RunCell) else PAGE_SECONDS)
         except PageGone:
-            return await self._after_loss(request, notebook.path)
+            if isinstance(request, ReadCells):
+                return await self.ask(request)
+            lost = RUN_LOST if isinstance(request, RunCell) else CHANGE_LOST
+            raise NobodyKnows(lost.format(cell=request.cell_id)) from None
         return Answered(answer, IN_PAGE, notebook.path)
 
     async def interrupt(self) -> None:
         await self.interrupt_kernel()
 
-    async def _after_loss(self, request: AnyPageRequest, path: str) -> Answered:
-        """Find out what became of a request whose page went away. It is never sent twice, but for one that reads."""
-        match request:
-            case RunCell():
-                raise NobodyKnows(RUN_LOST.format(cell=request.cell_id))
-            case ReadCells():
-                return await self._read_again(request, path)
-            case CellChange():
-                try:
-                    now = await self._read_again(ReadCells(cell_ids=(request.cell_id,)), path)
-                except ToolFailed as error:
-                    raise NobodyKnows(UNKNOWN.format(cell=request.cell_id)) from error
-                if _was_applied(request, now.answer.cells):
-                    return now
-                if now.place != IN_PAGE or request.action == "move":
-                    raise NobodyKnows(UNKNOWN.format(cell=request.cell_id))
-                raise ToolFailed(NOT_APPLIED.format(cell=request.cell_id))
-
-    async def _read_again(self, request: ReadCells, before: str) -> Answered:
-        """The notebook was at `before`. With its kernel its session may have ended, which follows renames."""
-        path = await self.find_path() or before
-        found = await self.pages.wait_for(path, self.kernel_id, PAGE_SECONDS)
-        if found is not None:
-            page, notebook = found
-            with suppress(PageGone):
-                return Answered(await page.ask(notebook, request, PAGE_SECONDS), IN_PAGE, notebook.path)
-        return await self._ask_file(path, request)
-
     async def _ask_file(self, path: str, request: AnyPageRequest) -> Answered:
         match request:
             case ReadCells():
-                answer, age = await self.files.read(path, request)
-                return Answered(answer, f"as it was saved {age} (no page has it open)", path)
+                answer, saved = await self.files.read(path, request)
+                return Answered(answer, f"as it was saved at {saved} (no page has it open)", path)
             case CellChange():
                 return Answered(await self.files.change(path, request), "in its file, as no page has it open", path)
             case RunCell():
@@ -107,13 +80,6 @@ class ServedNotebook:
         now = {"id": request.cell_id, "cell_type": "code", "source": request.expected, "outputs": ran.outputs}
         cells = cell_states([now | {"execution_count": ran.count}], answer.cells[0].index)
         return answer.model_copy(update={"cells": tuple(cells), "success": ran.success, "detail": left})
-
-
-def _was_applied(change: CellChange, cells: tuple[CellState, ...]) -> bool:
-    """Whether the cells of the changed cell's id show that it was."""
-    if change.action == "delete":
-        return not cells
-    return change.action != "move" and len(cells) == 1 and cells[0].source == change.source
 
 
 def _known(path: str | None) -> str:

@@ -31,9 +31,8 @@ from agent_kernel.tools.builtin.cells import text_of
 from agent_kernel_server.notebooks.notebook_paths import NotebookPaths, renamed
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-KEPT_RECORDS = 500
-KEPT_BYTES = 256 * 1024 * 1024
-"""Most memory for the results of all kept records, in bytes. Beyond it the oldest records are forgotten."""
+KEPT_RECORDS = 200
+"""Beyond it the oldest records are forgotten."""
 Output = dict[str, Any]
 
 
@@ -122,13 +121,9 @@ class RecordKeeper:
         if spec.widget_model_id is not None:
             record = await asyncio.to_thread(_render, spec.widget_model_id, spec.prompt_in_cell, result, path)
             self._records[spec.run_id] = record
-            self._records.move_to_end(spec.run_id)
-            while len(self._records) > KEPT_RECORDS or (len(self._records) > 1 and self._size() > KEPT_BYTES):
+            if len(self._records) > KEPT_RECORDS:
                 self._records.popitem(last=False)
         self._open.pop(spec.run_id, None)
-
-    def _size(self) -> int:
-        return sum(result.size for record in self._records.values() for result in record.results)
 
     def ended(self, run_id: str, path: str | None) -> Record | None:
         """The record of a run that has ended, if it belongs to the notebook at `path`."""
