@@ -88,21 +88,6 @@ def test_each_module_that_a_document_or_a_docstring_names_exists() -> None:
     assert broken == []
 
 
-def test_nothing_says_to_install_a_package_that_is_not_released() -> None:
-    """Until the first release there is one way: `pip install .` from a clone."""
-    released = "No version has been released yet." not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    command = re.compile(
-        r"(?:pip|uv|conda|mamba)3? install[^\n]*[\s'\"]agent-kernel\b(?!/)|^agent-kernel\s*$", re.MULTILINE
-    )
-    kinds = ("*.md", "*.py", "*.ts", "*.tsx", "*.ipynb", "*.yml", "*.yaml", "*.txt", "*.toml", "Makefile")
-    found = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in tracked_files(*kinds)
-        for match in command.finditer(path.read_text(encoding="utf-8"))
-    ]
-    assert released or found == []
-
-
 def is_there(name: str) -> bool:
     """Whether a dotted name is that of a module, or of something that stands in one."""
     package, *parts = name.split(".")
@@ -113,20 +98,6 @@ def is_there(name: str) -> bool:
         place /= f"{parts.pop(0)}.py"
     module = place if place.is_file() else place / "__init__.py"
     return not parts or re.search(rf"\b{parts[0]}\b", module.read_text(encoding="utf-8")) is not None
-
-
-def test_each_document_below_docs_is_reached_by_a_link() -> None:
-    reached = {(page.parent / link.partition("#")[0]).resolve() for page in pages() for link in links(page)}
-    documents = {page for page in pages() if page.is_relative_to(ROOT / "docs")}
-    assert sorted(str(page.relative_to(ROOT)) for page in documents - reached) == []
-
-
-def test_the_page_on_the_notebook_names_every_key_of_a_card() -> None:
-    actions = (ROOT / "widgets" / "src" / "card" / "looks.ts").read_text(encoding="utf-8")
-    keys = {key for listed in re.findall(r"\bkeys: \[([^]]*)\]", actions) for key in re.findall(r'"([^"]+)"', listed)}
-    said = re.sub(r"\bEsc\b", "Escape", (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8"))
-    assert "A" in keys
-    assert [key for key in keys if f"**{key.replace('Control', 'Ctrl')}**" not in said] == []
 
 
 def test_the_protocol_page_names_every_event_and_command_with_its_fields() -> None:

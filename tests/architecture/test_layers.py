@@ -165,24 +165,8 @@ def test_the_protocol_imports_nothing_of_the_rest() -> None:
     assert offenders(modules(CORE / "protocol"), others_than_the_protocol() | OURS - {"agent_kernel"}) == []
 
 
-def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> None:
-    on_demand = ("runtime/graph.py", "testing/fake_service.py")
-    in_a_terminal = ("terminal/connection.py", "terminal/mcp_bridge.py")
-    lazy = {CORE / name for name in (*on_demand, *in_a_terminal)}
-    assert offenders([path for path in core_modules() if path not in lazy], HEAVY, eager_only=True) == []
-
-
 def test_the_server_reaches_the_core_but_not_the_executor_or_the_client() -> None:
     assert offenders(modules(SERVER), {"agent_kernel.notebook", "agent_kernel_widgets", "ipykernel", "IPython"}) == []
-
-
-def test_the_server_extension_loads_without_langgraph_and_openai() -> None:
-    lazy = {
-        SERVER / "mcp_tools" / f"{name}.py"
-        for name in ("call_results", "questions", "server_connection", "sign_in", "tool_server")
-    }
-    lazy |= {SERVER / "mcp_server" / f"{name}.py" for name in ("call_answers", "offered")}
-    assert offenders([path for path in modules(SERVER) if path not in lazy], HEAVY, eager_only=True) == []
 
 
 def test_the_executor_does_not_reach_the_server() -> None:

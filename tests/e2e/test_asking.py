@@ -1,6 +1,5 @@
 """Ways to the agent without its magic: below an error, from menu and keyboard, from the Launcher."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage, close_notebooks
-from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.model import WrittenModel
 from tests.programs import wait_until
 
 ERROR = {
@@ -57,15 +56,6 @@ def close(lab: LabServer, page: Page) -> Iterator[None]:
     yield
     close_notebooks(page)
     lab.close_kernels()
-
-
-@pytest.fixture
-def settings(lab: LabServer) -> Iterator[None]:
-    """For pages that are opened from now on."""
-    values = {"policy": "plan", "wait": True, "notifications": True, "desktopNotifications": True}
-    lab.api("PUT", "lab/api/settings/agent-kernel:prompts", {"raw": json.dumps(values)})
-    yield
-    lab.api("PUT", "lab/api/settings/agent-kernel:prompts", {"raw": "{}"})
 
 
 def test_errors_cells_and_outputs_are_asked_about_by_buttons_menu_and_keyboard(
@@ -129,32 +119,3 @@ def test_a_notebook_with_an_agent_begins_with_its_prompt(lab: LabServer, model: 
     expect(page.locator("[data-agent-record]")).to_contain_text("Hello.")
     assert model.requests()[0][-1]["content"].startswith("Hello?")
     page.goto("about:blank")  # it was in a workspace of its own
-
-
-DESKTOP = """window.told = [];
-window.Notification = class {
-  static permission = 'granted';
-  constructor(_, { body }) { window.told.push(body); }
-};"""
-
-
-def test_settings_hold_for_every_prompt_of_the_page_and_notify_of_what_waits_out_of_view(
-    settings: None, lab: LabServer, model: WrittenModel, fresh_page: Page
-) -> None:
-    gate = Gate(call("run_python", code="1"))
-    model.says(say("Planned."), gate)
-    fresh_page.add_init_script(DESKTOP)
-    cells = ["%%agent\nPlan it.", "%agent config", "%%agent --wait=false --policy ask\nAsk."]
-    notebook = NotebookPage(lab, fresh_page, lab.write_notebook("settings.ipynb", cells))
-    notebook.run(0)
-    expect(notebook.record()).to_have_count(1)
-    notebook.run(1)
-    assert "this page's settings: policy=plan wait=true" in notebook.text(1)
-    notebook.run(2)
-    notebook.command("docmanager:open", path=lab.write_notebook("front.ipynb", ["1 + 1"]).name)
-    gate.open()
-    fresh_page.wait_for_function("() => window.told.length === 1")
-    assert fresh_page.evaluate("window.told[0]").startswith("Waiting for you: Run Python, in ")
-    fresh_page.locator(".jp-Notification-Status").click()
-    button(notebook, "Show").click()
-    expect(notebook.card()).to_be_in_viewport()

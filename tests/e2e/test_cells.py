@@ -146,26 +146,3 @@ def test_the_notebook_is_read_as_it_stands_in_the_page(open_cells: OpenCells, mo
     assert "\n--- output: begun\n" in told
     notebook.start("notebook:interrupt-kernel")
     notebook.wait_until_idle()
-
-
-def test_after_a_reload_the_tab_that_was_looked_at_last_is_changed_which_gives_others_outputs_no_trust(
-    open_cells: OpenCells, lab: LabServer, page: Page, model: WrittenModel
-) -> None:
-    shown = nbformat.v4.new_output("display_data", {"text/html": "<script>1</script>"})
-    model.says(call("read_notebook"), call("edit_cell", cell_id="c1", source="mended = 1"), say("I see."))
-    theirs = nbformat.v4.new_code_cell("'shown'", outputs=[shown])
-    notebook = open_cells("broken = 0", theirs, "%%agent\nMend the cell above.")
-    notebook.run(0)
-    notebook.page.evaluate(RUN_LAST)
-    notebook.wait_for_state("awaiting_approval", card=1)
-    notebook.save()
-    notebook.reload()
-    notebook.wait_for_state("awaiting_approval", card=1)
-    other = NotebookPage(lab, page.context.new_page(), notebook.path)
-    notebook.page.bring_to_front()
-    notebook.page.evaluate("() => window.dispatchEvent(new Event('focus'))")
-    notebook.press("Approve", card=1)
-    expect(notebook.page.get_by_text("I see.").first).to_be_visible()
-    notebook.wait_for_end()
-    assert (notebook.sources()[1], other.sources()[1]) == ("mended = 1", "broken = 0")
-    assert notebook.trusted()[2] is False

@@ -1,20 +1,17 @@
-"""MCP in JupyterLab: tools of servers, with a question of one, the card of a folder's servers, and agents outside."""
+"""MCP in JupyterLab: tools of servers, with a question of one, and the card of a folder's servers."""
 
-import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from agent_kernel.testing import call, calls
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, wait_until
 from tests.e2e.model import Gate, WrittenModel
-from tests.server.mcp_client import connected_to, handle_in, text_of
 
 PEER = str(Path(__file__).parents[1] / "server" / "mcp_peer.py")
 LOAD = "%load_ext agent_kernel"
@@ -105,34 +102,3 @@ def test_the_reference_server_of_npm_is_used_as_any(
     end.open()
     expect(notebook.record()).to_contain_text("There it is.")
     assert model.tool_results()[0] == "Echo: hello"
-
-
-def ask_from_outside(lab: LabServer, name: str, notebook: str, code: str) -> str:
-    """What an agent outside is answered to a call of `run_python`."""
-
-    async def ask() -> str:
-        headers = {"Authorization": f"token {lab.token}"}
-        async with connected_to(f"{lab.url}agent-kernel", headers, name) as client:
-            result = await client.call_tool("run_python", {"notebook_path": notebook, "code": code})
-            while "handle: " in (text := text_of(result)):
-                result = await client.call_tool("wait_for_call", {"handle": handle_in(result)})
-            return text
-
-    return asyncio.run(ask())
-
-
-def test_an_agent_outside_asks_in_an_open_notebook_and_is_answered_in_the_panel(
-    lab: LabServer, open_notebook: OpenNotebook, page: Page
-) -> None:
-    notebook = open_notebook(["price = 20"])
-    notebook.run(0)
-    code = "print('it is', price + 1)"
-    with ThreadPoolExecutor() as threads:
-        answer = threads.submit(ask_from_outside, lab, "Codex", notebook.path.name, code)
-        page.get_by_role("button", name="1 call waits for you").click()
-        panel = page.get_by_role("region", name="What Waits and What Ran")
-        run = panel.locator("li", has_text="Codex asks (unverified name, by MCP)")
-        expect(run).to_contain_text(code)
-        run.get_by_role("button", name="Approve", exact=True).click()
-        assert answer.result(60).strip() == "it is 21"
-    expect(run).to_contain_text("Done · ")
