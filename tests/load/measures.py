@@ -55,7 +55,7 @@ class Measure:
 
     @property
     def left_behind(self) -> str:
-        """ "" where the server has let go of all."""
+        """Empty where the server has let go of all."""
         grown = self.after.objects - self.before.objects
         return "" if self.after.is_as_small_as(self.before) else f"{self.name} left {dict(grown)}: {self.row()}"
 
