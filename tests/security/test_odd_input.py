@@ -19,28 +19,19 @@ from tests.waiting import until
 DEEP = 20_000
 ODD: dict[str, bytes] = {
     "half an emoji": rb'"\ud83d"',
-    "half an emoji in a name": rb'{"\udc00": "\ud800"}',
-    "the bytes of half an emoji": b'"\xed\xa0\x80"',
     "no UTF-8": b'"\xff\xfe"',
     "deep lists": b"[" * DEEP + b"]" * DEEP,
-    "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
     "as deep as can just be read": b'{"a":' * 400 + b"1" + b"}" * 400,
     "a long number": b"9" * 5_000,
-    "a number of more than 64 bits": b"-123456789012345678901234567890",
     "a large number": b"1e999",
     "no number": b"NaN",
     "a name twice": b'{"a": 1, "a": 2}',
     "a null character": rb'"\u0000/\u0000"',
     "null": b"null",
-    "true": b"true",
-    "one": b"1",
-    "an empty text": b'""',
-    "an empty list": b"[]",
     "an empty object": b"{}",
 }
 REFUSED = {
-    *("half an emoji", "half an emoji in a name", "the bytes of half an emoji", "no UTF-8", "deep lists"),
-    *("deep objects", "a long number", "a large number", "no number", "a name twice"),
+    *("half an emoji", "no UTF-8", "deep lists", "a long number", "a large number", "no number", "a name twice"),
 }
 """What is no JSON that can be kept, wherever it stands."""
 PLACE = "the odd value"

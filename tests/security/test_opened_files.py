@@ -14,7 +14,6 @@ from agent_kernel.tools.builtin.cells import read_notebook
 from agent_kernel.tools.builtin.changes import planned_write, read_file
 from agent_kernel.tools.builtin.paths import resolve
 from agent_kernel.tools.builtin.places import builtin_verdict
-from agent_kernel.tools.builtin.safe_open import open_folder
 from agent_kernel.tools.builtin.search import list_files, search_files
 from tests.file_tools import edit_file, write_file
 from tests.flipping import flipped
@@ -50,15 +49,11 @@ def outcomes(act: Callable[[], str]) -> list[str]:
     "read",
     [
         lambda root, place: read_file(root, "data/rows.csv", approved=place),
-        lambda root, place: list_files(root, "data", approved=place.parent),
         lambda root, place: list_files(root, "data", "*.csv", approved=place.parent),
-        lambda root, place: search_files(root, "secret", "data", approved=place.parent),
-        lambda root, place: search_files(root, "secret", "data/rows.csv", approved=place),
         lambda root, _: search_files(root, "secret"),
-        lambda root, _: list_files(root, ".", "*.csv"),
         lambda root, place: read_notebook(root, "data/n.ipynb", approved=place.with_name("n.ipynb")),
     ],
-    ids=["read", "list", "list all", "search", "search a file", "search all", "list everything", "notebook"],
+    ids=["read", "list all", "search all", "notebook"],
 )
 def test_no_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
     root: Path, read: Callable[[Path, Path], str]
@@ -69,24 +64,6 @@ def test_no_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
     assert len(said) == ROUNDS
     told = [one for one in said if not one.startswith(("failed", "No match"))]
     assert [one for one in told if "secret\n" in one or "secret" in one.split(":")[-1]] == []
-
-
-def test_no_read_that_is_judged_as_inside_is_of_a_file_outside(root: Path) -> None:
-    """The way of every unasked read, with the judgement and the reading apart."""
-    unasked, asked, said = 0, 0, set()
-    with flipped(root / "data", root.parent / "outside"):
-        while unasked < ROUNDS or asked < ROUNDS:
-            verdict = builtin_verdict("read_file", {"path": "data/rows.csv"}, root)
-            if verdict.approval != "allow" or verdict.place is None:
-                asked += 1
-                continue
-            unasked += 1
-            try:
-                said.add(read_file(root, "data/rows.csv", approved=Path(verdict.place.path)).splitlines()[-1])
-            except ToolFailed:
-                said.add("failed")
-    assert "inside" in said
-    assert said <= {"inside", "failed"}
 
 
 def test_no_write_leaves_the_folder_while_a_folder_in_it_is_flipped(root: Path) -> None:
@@ -129,15 +106,6 @@ def test_a_path_that_leads_elsewhere_than_where_it_was_approved_for_is_refused_w
     assert (root.parent / "outside" / "rows.csv").read_text() == "secret\n"
 
 
-def test_a_link_that_the_project_has_is_followed_to_where_it_was_approved_for(root: Path) -> None:
-    (root / "elsewhere").symlink_to(root.parent / "outside")
-    place = resolve("elsewhere/rows.csv", root)
-    assert "secret" in read_file(root, "elsewhere/rows.csv", approved=place)
-    write_file(root, "elsewhere/rows.csv", "written\n", approved=place)
-    assert (root.parent / "outside" / "rows.csv").read_text() == "written\n"
-    assert (root / "elsewhere").is_symlink()
-
-
 def test_a_pipe_in_place_of_a_file_holds_nobody_up(root: Path) -> None:
     (root / "data" / "rows.csv").unlink()
     os.mkfifo(root / "data" / "rows.csv")
@@ -160,47 +128,3 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(root: Path) -> None:
     thread.join(60)
     assert [line for line in said if "not a regular file" not in line] == [said[-1]]
     assert "1 binary, unreadable" in said[-1]
-
-
-def test_a_new_folder_is_made_in_the_one_that_was_opened(root: Path) -> None:
-    with open_folder(root / "a" / "b", make=True) as folder:
-        folder.replace_file("new.txt", b"new")
-        (root / "a").rename(root / "moved")
-        folder.replace_file("new.txt", b"newer")
-    assert (root / "moved" / "b" / "new.txt").read_bytes() == b"newer"
-    assert [name.name for name in (root / "moved" / "b").iterdir()] == ["new.txt"]
-
-
-def test_descriptors_are_closed_after_every_kind_of_end(root: Path) -> None:
-    descriptors = Path("/proc/self/fd")
-    if not descriptors.exists():
-        pytest.skip("no list of open descriptors here")
-
-    def opened() -> list[str]:
-        """In this folder. Earlier tests may have left sockets, which go when they are collected."""
-        paths = [one.readlink() for one in descriptors.iterdir() if one.is_symlink()]
-        return [str(path) for path in paths if path.is_relative_to(root)]
-
-    for number in range(60):
-        (root / "data" / f"{number}.csv").write_text("needle\n" * 10)
-    for act in (
-        lambda: search_files(root, "needle"),  # ends early: too many matches
-        lambda: list_files(root, ".", "*.csv"),
-        lambda: read_file(root, "data"),
-        lambda: read_file(root, "data/gone"),
-        lambda: read_file(root, "data/rows.csv/x"),
-        lambda: write_file(root, "data", "x"),
-        lambda: write_file(root, "data/rows.csv/x", "x"),
-        lambda: list_files(root, "data/rows.csv"),
-    ):
-        outcomes(act)
-    assert opened() == []
-
-
-def test_a_folder_that_is_deeper_than_is_looked_is_said(root: Path) -> None:
-    deep = root / "data"
-    for _ in range(105):
-        deep = deep / "d"
-    deep.mkdir(parents=True)
-    (deep / "needle.txt").write_text("needle")
-    assert "folders deep" in search_files(root, "needle")

@@ -1,66 +1,44 @@
 """The mode `edit` writes nothing that runs by itself, and Agent Kernel imports nothing from the notebook's folder."""
 
 import sys
-import unicodedata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agent_kernel.models.recordings.format import load
-from agent_kernel.models.resolver import DEMO
 from agent_kernel.protocol.calls import Place
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.tools.builtin.places import builtin_verdict
-from agent_kernel.tools.builtin.run_by_themselves import why_it_decides, why_it_runs
+from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.review.file_changes import file_card
 from tests.server.client import Api, Kernel
 
 SHADOWING = """
-    PIL.py PIL/__init__.py pil.py PIL.pyw Pil.py PIL.PY scripts/PIL.py src/app/PIL/__init__.py
-    numpy.py pandas/__init__.py matplotlib.py IPython/__init__.py traitlets.py zmq.py tornado/__init__.py debugpy.py
-    comm.py psutil.py pydantic.py orjson.py aiohttp/__init__.py agent_kernel.py agent_kernel/__init__.py
-    agent_kernel_widgets.py json.py random.py tests/random.py code/__init__.py statistics.py antigravity.py this.py
-    _strptime.py builtins.py pip.py setuptools.py site.py jupyter_new_thing.py jupyter_client.py
-    argcomplete.py numexpr.py bottleneck/__init__.py pytz.py colorama.py org/__init__.py java.py cupy.py uvloop.py
+    PIL.py PIL.pyw Pil.py PIL.PY src/app/PIL/__init__.py pandas/__init__.py IPython/__init__.py zmq.py agent_kernel.py
+    json.py tests/random.py code/__init__.py builtins.py pip.py jupyter_new_thing.py numexpr.py org/__init__.py
 """
 STARTS = """
-    sitecustomize.py sitecustomize/__init__.py sitecustomize.pyc sitecustomize.so usercustomize.py SiteCustomize.py
-    sitecustomize.cpython-312-x86_64-linux-gnu.so sitecustomize.cp312-win_amd64.pyd usercustomize/__init__.py
-    usercustomize/a.txt lib/usercustomize.pyo sitecustomize sitecustomize.py. sitecustomize.py::$DATA
-    x.pth a/b.PTH python312._pth ipykernel_launcher.py ipykernel/__init__.py ipykernel.py IPyKernel_launcher.py
-    ipykernel.so ipykernel_launcher/__main__.py jupyter_server_config.py jupyter_notebook_config.json ipython_config.py
-    profile_default/startup/a.py nbgrader_config.py share/kernels/python3/kernel.json voila.json
-    conftest.py tests/conftest.py CONFTEST.py conftest/__init__.py conftest.so
+    sitecustomize.py SiteCustomize.py sitecustomize.cpython-312-x86_64-linux-gnu.so usercustomize/__init__.py
+    usercustomize/a.txt sitecustomize sitecustomize.py. sitecustomize.py::$DATA x.pth a/b.PTH ipykernel_launcher.py
+    jupyter_server_config.py ipython_config.py profile_default/startup/a.py share/kernels/python3/kernel.json
+    tests/conftest.py CONFTEST.py
 """
 ENVIRONMENTS = """
-    condaenv/lib/python3.12/site-packages/x.pth condaenv/lib/python3.12/site-packages/x.txt env/Lib/site-packages/a.py
-    usr/lib/python3/dist-packages/a.py condaenv/conda-meta/history new/pyvenv.cfg env/bin/activate env/bin/activate.fish
-    env/bin/python env/bin/python3.12 env/Scripts/activate.bat node_modules/a/index.js __pypackages__/3.12/lib/a.py
-    renv/activate.R x.dist-info/entry_points.txt x.egg-info/entry_points.txt x.egg-link __pycache__/notes.txt
-    lib/python3.12/this.txt a.so a.pyd a.dll a.dylib lib.so.1 a.pyc a.abi3.so
+    condaenv/lib/python3.12/site-packages/x.txt condaenv/conda-meta/history new/pyvenv.cfg env/bin/activate
+    env/Scripts/activate.bat node_modules/a/index.js x.dist-info/entry_points.txt __pycache__/notes.txt a.so lib.so.1
 """
 GIT = """
-    bare.git/hooks/post-commit bare.git/config bare.git/HEAD Bare.GIT/config copy/HEAD copy/head githooks/pre-commit
-    hooks/post-checkout hooks/commit-msg hooks/pre-push hooks/fsmonitor-watchman a.git/info/attributes x/commondir
-    submodules/a.git/modules/b/config
+    bare.git/config Bare.GIT/config copy/head githooks/pre-commit hooks/post-checkout x/commondir
 """
 TOOLS = """
-    Makefile makefile GNUmakefile MAKEFILE src/Makefile rules.mk noxfile.py tasks.json .vscode/tasks.json .idea/a.xml
-    .envrc .pre-commit-config.yaml tox.ini setup.py setup.cfg pyproject.toml package.json justfile Rakefile Dockerfile
-    Dockerfile.dev docker-compose.yml compose.yaml Jenkinsfile Vagrantfile Snakefile dodo.py fabfile.py tasks.py
-    docs/conf.py pytest.ini mypy.ini pylintrc matplotlibrc a.code-workspace CMakeLists.txt build.rs flake.nix mise.toml
-    lefthook.yml mkdocs.yml vite.config.js webpack.config.cjs gulpfile.js git.exe python.bat notes.desktop MAKEFI~1
-    cargo.toml latexmkrc a.IPYNB a.ipynb. a.ipynb::$DATA
+    MAKEFILE src/Makefile noxfile.py .vscode/tasks.json .pre-commit-config.yaml setup.py pyproject.toml package.json
+    Dockerfile.dev docs/conf.py matplotlibrc vite.config.js git.exe notes.desktop MAKEFI~1 a.IPYNB a.ipynb.
+    \ufb01le/\uff2dakefile
 """
-ODD = ("a\nb.csv", "a\tb.csv", "a\rb.csv", "a\r\nb.csv", "a\x07.csv", "a\x7f.csv", "a\x85.csv", "d\n/x.csv", "a\x1b[0m")
+ODD = ("a\nb.csv", "a\r\nb.csv", "a\x07.csv", "d\n/x.csv")
 WRITTEN = [*f"{SHADOWING}{STARTS}{ENVIRONMENTS}{GIT}{TOOLS}".split(), *ODD]
 ORDINARY = """
-    analysis.py notes.md data/rows.csv new/folder/a.txt my_module.py mypackage/__init__.py mypackage/cleaning.py
-    code/analysis.py json/rows.json html/index.html report.html config.yaml settings.json figures/plot.svg test_rows.py
-    random.csv numpy.md pandas.txt head.csv update.md pre-processing.md profile_report.html python/notes.md hooks.py
-    activate-users.md sitecustomise.md git/notes.md objects/a.csv requirements.txt dockerfile-notes.md a.pth.md
-    übersicht.md 数据/表.csv data.jsonl results.json
+    analysis.py data/rows.csv new/folder/a.txt mypackage/__init__.py code/analysis.py json/rows.json config.yaml
+    random.csv head.csv update.md python/notes.md git/notes.md requirements.txt a.pth.md 数据/表.csv data.jsonl
 """
 
 
@@ -83,11 +61,6 @@ def test_the_mode_edit_asks_about_what_runs_by_itself(root: Path, path: str) -> 
 @pytest.mark.parametrize("path", ORDINARY.split())
 def test_the_mode_edit_writes_ordinary_files_unasked(root: Path, path: str) -> None:
     assert is_unasked(root, path)
-
-
-@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_a_name_is_compared_in_every_form_of_unicode(root: Path, form: Any) -> None:
-    assert not is_unasked(root, unicodedata.normalize(form, "\ufb01le/\uff2dakefile"))
 
 
 @pytest.mark.parametrize(
@@ -113,9 +86,6 @@ def test_a_card_says_why(root: Path) -> None:
     ordinary = file_card(root, "write_file", {"path": "notes.md", "content": "x"})
     assert ordinary is not None
     assert ordinary.warnings == []
-
-
-ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta/history", "bin/activate", "Scripts/activate.bat")
 
 
 @pytest.mark.parametrize(
@@ -159,17 +129,11 @@ def test_modules_are_found_without_looking_into_the_folder(root: Path, monkeypat
 HEADER = '{"kind":"recording","version":2,"model":"x"}'
 RECORDINGS = [
     HEADER,
-    f"{HEADER}\n",
     f"  {HEADER}\n{{}}\n",
-    f"\n\n{HEADER}",
-    '{"version": 2, "kind": "recording"}',
     '{"\\u006bind": "re\\u0063ording"}',
     '{"kind": "other", "kind": "recording"}',
-    f"{HEADER}{' ' * 9_000_000}x",
     f'{{"kind":"recording","n":{"9" * 5_000}}}',
-    f"{HEADER}\r\n",
     f'{{"a": {"[" * 100_000}',
-    f"{HEADER}\nnot JSON",
 ]
 
 
@@ -179,17 +143,9 @@ def test_the_mode_edit_asks_about_a_recording_of_any_name(root: Path, path: str,
     assert not is_unasked(root, path, content)
 
 
-@pytest.mark.parametrize(
-    "content", ["{}", '{"a": 1}\n{"b": 2}\n', "recording\n", '["conversations"]', '{"kind": "row"}', "{broken", "", "{"]
-)
+@pytest.mark.parametrize("content", ['{"a": 1}\n{"b": 2}\n', '{"kind": "row"}', "{broken", ""])
 def test_the_mode_edit_writes_other_data_unasked(root: Path, content: str) -> None:
     assert is_unasked(root, "data.jsonl", content)
-
-
-def test_all_that_plays_counts_as_a_recording() -> None:
-    for path in (DEMO, *(Path(__file__).parents[2] / "notebooks" / "recordings").glob("*.jsonl")):
-        assert load(path)
-        assert why_it_decides(path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize(
@@ -224,22 +180,3 @@ async def test_a_run_in_the_mode_edit_writes_notes_and_asks_about_what_runs_by_i
     ended = await api.ended(conversation_id)
     assert [one["state"] for one in ended["tool_calls"]] == ["success", "denied", "denied"]
     assert [path for path in files if (root / path).exists()] == ["notes.md"]
-
-
-async def test_two_calls_of_one_step_make_no_recording_unasked(
-    api: Api, kernel: Kernel, model: FakeOpenAI, root: Path
-) -> None:
-    """Each is judged again when it starts, whichever starts first."""
-    await kernel.run(f"import os\nos.chdir({str(root)!r})")
-    await kernel.run("%load_ext agent_kernel")
-    model.add(
-        calls(
-            call("write_file", path="a.txt", content='{"kind":"a"}'),
-            call("edit_file", path="a.txt", old_text='"a"', new_text='"recording"'),
-        ),
-        say("Done."),
-    )
-    ended = await api.ended(await api.begin(kernel, policy="edit"))
-    first, second = (one["state"] for one in ended["tool_calls"])
-    assert (first, second) in [("success", "denied"), ("success", "error")]  # an error, where there is no file yet
-    assert (root / "a.txt").read_text() == '{"kind":"a"}'

@@ -14,25 +14,19 @@ NAMES = [
     "[click](javascript:alert(1)).ipynb",
     "`</code><svg/onload=alert(1)>`.py",
     "a\n\n<script>alert(1)</script>\n\n.txt",
-    "data:text/html;base64,PHNjcmlwdD4=",
     "x\u202egnp.exe",
-    "| a | <b onclick=alert(1)> |",
 ]
 TABLES = [
     "<table onclick=alert(1)><tr><td onmouseover=alert(1)>1</td></tr></table>",
-    "<table><tr><td><a href='javascript:alert(1)'>1</a></td></tr></table>",
     "<table><tr><td style='background:url(https://evil.example/?q=1)'>1</td></tr></table>",
     "<table background='https://evil.example/x.png'><tr><th><script>alert(1)</script></th></tr></table>",
     "<table class='dataframe jp-Button' id='approve' data-agent-record='x'><tr><td>1</td></tr></table>",
-    "<table><tr><td></table></details><form action=/agent-kernel/api><button>Approve</button>",
-    "<style>@import 'https://evil.example/x.css'</style><table><tr><td>1</td></tr></table>",
     "<table><tr><td><img src='https://evil.example/?leak' srcset='x 1x'></td></tr></table>",
 ]
 DRAWINGS = [
     "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script><circle r='1'/></svg>",
     "<svg onload='alert(1)'><animate onbegin='alert(1)' attributeName='x'/></svg>",
     "<svg><foreignObject><iframe src='javascript:alert(1)'/></foreignObject></svg>",
-    "<svg><a href='javascript:alert(1)'><text>x</text></a></svg>",
     "<svg><use href='https://evil.example/x.svg#a'/><image href='https://evil.example/x.png'/></svg>",
     "<?xml version='1.0'?><!DOCTYPE svg [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><svg>&x;</svg>",
 ]

@@ -15,7 +15,6 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import Walls, WallsFound
 from agent_kernel.protocol.vocabulary import WallKind
 from agent_kernel.tools.builtin.shell import run_shell
-from agent_kernel.tools.walls.inside import found_walls, is_inside, words_of
 from agent_kernel.tools.walls.room import make_room
 from tests.security.walls import *  # noqa: F403 -- its fixture, which pytest finds by its name
 from tests.security.walls import KINDS, SECRET, World, python, walls
@@ -43,7 +42,6 @@ def test_work_in_the_folder_goes_on(world: World, kind: WallKind) -> None:
     "command",
     [
         "cp -a marked copied && mv copied moved && sed -i s/1/2/ moved && cat moved",
-        "tar cf all.tar marked && mkdir out && tar xf all.tar -C out && cat out/marked",
         "printf 'all: ; @chmod +x marked; touch -d 2001-01-01 marked' > Makefile && make && test -x marked",
         "git init -q && git add marked && git -c user.name=a -c user.email=a@b.c commit -qm Go && git clone -q . b",
         python("import shutil; shutil.copy2('marked', 'copied')"),
@@ -174,9 +172,8 @@ except PermissionError:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("variable", ["LANG", "LC_ALL"])
 def test_a_failure_at_a_wall_is_told_on_a_machine_that_speaks_german(
-    world: World, kind: WallKind, variable: str, monkeypatch: pytest.MonkeyPatch
+    world: World, kind: WallKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a program with a catalogue of its messages, as the system's own have one."""
     catalogue = Catalog("de")
@@ -185,8 +182,8 @@ def test_a_failure_at_a_wall_is_told_on_a_machine_that_speaks_german(
     (world.folder / "de" / "LC_MESSAGES").mkdir(parents=True)
     with (world.folder / "de" / "LC_MESSAGES" / "tool.mo").open("wb") as file:
         write_mo(file, catalogue)
-    monkeypatch.setenv(variable, "de_DE.UTF-8")
-    world.environ[variable] = "de_DE.UTF-8"
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    world.environ["LC_ALL"] = "de_DE.UTF-8"
     assert world.run(python(TRANSLATED), WallsFound("none"), "none").endswith("Gefunden\nExit code: 1")
     assert world.run(python(TRANSLATED), walls(kind), "workspace") == (
         "Permission denied\nstopped by the walls: Permission denied\nExit code: 1"
@@ -204,23 +201,3 @@ def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(
     said = world.run("cat .venv/module; echo x > .venv/module; mv .venv new; echo 1 > here", found, "workspace")
     assert said.startswith("as it was")
     assert (world.folder / ".venv" / "module").read_text() == "as it was"
-
-
-def test_a_home_folder_as_the_notebooks_folder_hides_its_keys_all_the_same(world: World) -> None:
-    world = World(world.top / "home", world.victim, world.sockets, environ=world.environ)
-    (world.folder).symlink_to(".")  # the notebook's folder is the home folder itself, by a link
-    for kind in KINDS:
-        if (found := found_walls(bubblewrap=kind == "bubblewrap", landlock=kind == "Landlock")).kind == kind:
-            assert SECRET not in world.run("cat .ssh/id_rsa .netrc work/.ssh/id_rsa", found, "workspace")
-            assert "Exit code: 0" in world.run("mkdir -p work/a; ls / > /dev/null; true", found, "workspace")
-
-
-def test_it_is_said_why_there_are_no_walls(monkeypatch: pytest.MonkeyPatch) -> None:
-    neither = found_walls(bubblewrap=False, landlock=False)
-    assert words_of(neither, "workspace") == "none (bubblewrap: not to be used; Landlock: not to be used)"
-    assert words_of(neither, "none") == "none (this site wants none)"
-    assert not is_inside(words_of(neither, "workspace"))
-    monkeypatch.setattr("agent_kernel.tools.walls.bubblewrap._PLACES", "/nowhere")
-    found_walls.cache_clear()
-    assert found_walls(landlock=False).why.startswith("bubblewrap: not installed")
-    found_walls.cache_clear()

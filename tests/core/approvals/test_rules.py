@@ -36,17 +36,12 @@ def judged(*rules: str, **arguments: Any) -> Approval:
         ("force is true", True, True),
         ("force is true", 1, False),
         ("force is 1", 1, True),
-        ("force is 1.0", 1, True),
-        ("force is 1", 10**30 + 1, False),
-        ("force is null", 0, False),
         ('force is "text"', "text", True),
         ('force is "3"', 3, False),
         ("force is true", "true", True),
         ('force is ["a", 1]', ["a", True], False),
-        ("force is []", [], True),
         ('force is {"a": [true], "b": {}}', {"b": {}, "a": [True]}, True),
         ('force is {"a": 1}', {"a": 1, "b": 2}, False),
-        ("force is [a-z]", "[a-z]", True),
     ],
 )
 def test_values_compare_as_json(condition: str, value: Any, same: bool) -> None:
@@ -89,24 +84,12 @@ def test_a_rule_for_every_tool_is_about_those_that_have_the_argument() -> None:
         'deny drop where table is "a" and force is "b"',
         'deny drop where force is ["a", 1',
         'deny drop where force is {"a": 1, "a": 2}',
-        'deny drop where table matches ["a", "b"]',
-        "deny drop where force = true",
         "deny drop where force is",
     ],
 )
 def test_a_rule_that_would_never_say_anything_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not understood"):
         Policy([text])
-
-
-@pytest.mark.parametrize("text", ["deny drop where digest is 1", "deny other where x is 1", "deny * where table is t"])
-def test_rules_that_fit_their_tools_or_cant_be_checked_are_taken(text: str) -> None:
-    check_rules([text], [DECLARED])
-
-
-def test_any_argument_fits_a_tool_that_takes_any() -> None:
-    anything = ToolDeclaration("open", "", {"type": "object", "additionalProperties": True})
-    check_rules(["deny open where x is 1"], [anything])
 
 
 def test_a_rule_on_an_argument_that_the_tool_does_not_have_is_refused_with_those_that_it_has() -> None:

@@ -10,28 +10,17 @@ from typing import Any
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.approvals import user_rules
 from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import ConfigurationError, InvalidArguments, UnknownRule
 from agent_kernel.notebook.kernel import environment
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
-from agent_kernel.record.words import policy_words
 from agent_kernel.testing import call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import NO, Stages
 
 ALWAYS = Decision(approved=True, scope="user")
-
-
-async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(stages: Stages) -> None:
-    stage = await stages([call("run_python", code="1"), say("done")], site_rules=("deny run_shell",))
-    result = await stage.run(rules=("allow run_python",))
-    shown = [(rule.origin, rule.text, rule.rule_id) for rule in result.run.policy.rules]
-    assert shown == [("site", "deny run_shell", None), ("code", "allow run_python", None)]
-    assert policy_words(result.run) == "asks before acting, 1 always-allow rule, 1 rule that denies or asks"
-    assert result.tool_calls[0].by == "policy"
 
 
 async def test_a_rule_that_is_not_in_force_and_tools_that_run_unasked_by_themselves_are_named(stages: Stages) -> None:
@@ -140,15 +129,6 @@ def test_a_file_that_may_be_somebody_elses_is_not_used(tmp_path: Path, odd: str)
         store.path.write_text("allow run_python" * 100)
     with pytest.raises(ConfigurationError, match="chmod 600 /" if odd[0] == "w" else "can't be used"):
         store.read()
-
-
-def test_there_are_only_so_many_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_rules, "MOST_RULES", 2)
-    store = UserRules(tmp_path / "rules.sqlite")
-    for number in range(2):
-        store.add(replace(RULE, rule_id=f"rule_{number}"))
-    with pytest.raises(ConfigurationError, match="remove some of them first"):
-        store.add(RULE)
 
 
 def test_the_command_line_lists_and_removes_them_where_there_is_no_server(

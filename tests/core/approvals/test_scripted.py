@@ -58,12 +58,6 @@ def test_what_is_no_script_is_refused(wrong: Any) -> None:
         script(wrong)
 
 
-@pytest.mark.parametrize("fields", [{"approved": False, "answer": "a"}, {"approved": False, "edited_input": {}}])
-def test_a_denial_does_nothing_else(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="denial"):
-        ScriptedDecision(**fields)
-
-
 def test_a_decision_is_for_its_tool_its_arguments_or_its_digest() -> None:
     by_arguments = approve("run_python", {"code": "x = 9"})
     by_digest = ScriptedDecision(True, "run_python", digest=ONE.digest)
@@ -71,11 +65,6 @@ def test_a_decision_is_for_its_tool_its_arguments_or_its_digest() -> None:
     assert Script([by_arguments, by_digest]).take(ONE, question=False) == by_digest
     assert Script([by_arguments, by_digest]).take(NINE, question=False) == by_arguments
     assert Script([ScriptedDecision(True, "other", digest=ONE.digest)]).take(ONE, question=False) is None
-
-
-def test_the_digest_binds_and_not_the_arguments_beside_it() -> None:
-    forged = ScriptedDecision(True, "run_python", arguments={"code": "x = 9"}, digest=ONE.digest)
-    assert Script([forged]).take(NINE, question=False) is None
 
 
 def test_questions_take_answers_and_calls_take_none() -> None:

@@ -1,6 +1,5 @@
 """What a model hears about the arguments it sent, what text an approval is bound to, and that checking is bounded."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,21 +19,10 @@ from tests.cpu import bounded
 registry = ToolRegistry(BUILTIN_TOOLS)
 
 
-IN_A_STRING = json.dumps(json.dumps({"code": "1"}))
-
-
-@pytest.mark.parametrize(
-    ("raw", "read"), [*((raw, {}) for raw in ("", "  ", "null", "{}", '"{}"', '""')), (IN_A_STRING, {"code": "1"})]
-)
-def test_arguments_may_be_written_in_several_ways(raw: str, read: dict[str, Any]) -> None:
-    assert parse(raw) == read
-
-
 @pytest.mark.parametrize(
     ("raw", "fault"),
     [
         ('{"code": "1"', "not valid JSON"),
-        ("3", "a number"),
         ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": 1, "a": 2}', "'a' is given twice"),
         ("[" * 100_000, "nested too deeply"),
@@ -66,25 +54,12 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
         ("read_file", {}, r"^path is missing\."),
         ("read_file", {"path": 3}, r"^path must be string, not integer\."),
         ("read_file", {"path": "a", "line": 3}, r"^line: there is no such parameter\."),
-        ("read_file", {"path": "a", "limit": 0}, r"^limit: 0 is less than the minimum of 1\."),
         ("inspect_variables", {"names": ["a", 4]}, r"^names\.1 must be string, not integer\."),
     ],
 )
 def test_the_message_names_the_field_and_what_is_wrong(name: str, arguments: dict[str, Any], fault: str) -> None:
     with pytest.raises(InvalidArguments, match=fault):
         registry.validate(name, arguments)
-
-
-def test_at_most_three_faults_are_told_and_the_message_is_bounded() -> None:
-    with pytest.raises(InvalidArguments, match="more") as caught:
-        registry.validate("inspect_variables", {"names": [{"x": "y" * 10_000}] * 5000})
-    assert len(str(caught.value)) < 1000
-    assert str(caught.value).count(" must be ") <= 3
-
-
-def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ToolDeclarationError, match="Two tools are named 'run_python'"):
-        ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
 
 
 @pytest.mark.parametrize("path", ["data/x.csv", ".", "{root}/data"])
@@ -142,14 +117,13 @@ def text(**rules: Any) -> dict[str, Any]:
     return {"properties": {"x": {"type": "string", **rules}}}
 
 
-@pytest.mark.parametrize("pattern", [CATASTROPHIC, r"^(a|aa)+$", r"(x+x+)+y", r"^([a-z]+\s?)*$"])
+@pytest.mark.parametrize("pattern", [CATASTROPHIC, r"(x+x+)+y"])
 def test_a_pattern_that_is_catastrophic_elsewhere_answers_at_once(pattern: str) -> None:
     letter = "x" if "x" in pattern else "a"
     assert "does not match" in str(check(text(pattern=pattern), {"x": letter * 100_000 + "!"}))
 
 
 BY_PATTERN = {"patternProperties": {CATASTROPHIC: {"type": "integer"}}, "additionalProperties": False}
-MAIL = r"^[^\s@]+@[^\s@]+\.[^\s@]+$"
 OWN = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 ITSELF = {**OWN, "properties": {"x": {"type": "string", "pattern": CATASTROPHIC}, "in": {"$ref": "#"}}}
 MULTIPLY: dict[str, Any] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
@@ -160,15 +134,9 @@ MULTIPLY["d40"] = {"type": "integer"}
     ("schema", "arguments", "fault"),
     [
         (BY_PATTERN, {"a" * 5_000 + "!": 1}, "no such parameter"),
-        (BY_PATTERN, {"aaa": 1}, None),
-        (BY_PATTERN, {"aaa": "one"}, "must be integer"),
         (text(pattern="b.d"), {"x": "abcde"}, None),  # it may be found anywhere
-        (text(pattern="^b"), {"x": "abc"}, "does not match"),
-        ({"properties": {"x": {"pattern": "^b", "type": ["string", "integer"]}}}, {"x": 1}, None),
-        (text(pattern=MAIL), {"x": "ada@example.org"}, None),
         (ITSELF, {"in": {"in": {"x": "a" * 50_000 + "!"}}}, "does not match"),
         ({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": MULTIPLY}, {"x": "no"}, "take too long to check"),
-        (text(format="date"), {"x": "tomorrow"}, "is not a 'date'"),
         (text(format="uri"), {"x": "http://" + "%" * 100_000}, None),  # a note only
     ],
 )
@@ -189,7 +157,7 @@ def test_a_schema_means_what_json_schema_says_and_is_checked_in_time(
         ({"properties": {"x": {**OWN, "type": "string", "pattern": CATASTROPHIC}}}, r"a \$schema of its own"),
         *(
             (text(pattern=unbounded), "'t' can't be offered")
-            for unbounded in (r"^(?=.*a)b", r"(a)\1", "((a{500}){500}){500}", "(", r"(?<!x)y")
+            for unbounded in (r"^(?=.*a)b", "((a{500}){500}){500}", "(")
         ),
     ],
 )

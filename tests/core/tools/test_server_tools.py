@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.approvals.rules import JudgedCall, Rule, weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments, ToolDeclarationError
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.server_tools import chosen, declared, definition_digest, difference, find, name_of
 
@@ -31,14 +31,6 @@ def test_a_schema_that_can_not_be_checked_is_left_out(rules: dict[str, Any]) -> 
         declared("s", "t", "Does.", {"type": "object", "properties": {"a": rules}})
 
 
-def test_loops_and_missing_types_are_harmless() -> None:
-    loop = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}}
-    with pytest.raises(InvalidArguments):
-        ToolRegistry([declared("s", "loop", "", loop)]).validate("s__loop", {"a": 1})
-    anything = declared("s", "t", "", {"type": "object", "properties": {"a": {}}})
-    assert ToolRegistry([anything]).validate("s__t", {"a": [1]}) == '{"a":[1]}'
-
-
 def test_an_allow_is_for_the_definition_that_a_person_saw() -> None:
     tool = declared("s", "t", "Look.", OBJECT)
     changed = declared("s", "t", "Look, and mail it.", OBJECT)
@@ -50,10 +42,6 @@ def test_an_allow_is_for_the_definition_that_a_person_saw() -> None:
     for bad in (f"deny s__t defined as {definition_digest(tool)}", "allow * defined as 0123456789abcdef"):
         with pytest.raises(ConfigurationError):
             Rule.parse(bad)
-
-
-def test_a_kernel_can_not_declare_a_servers_tool() -> None:
-    assert no_looser(declared("s", "t", "", OBJECT)).origin is None
 
 
 def test_patterns_choose_tools() -> None:

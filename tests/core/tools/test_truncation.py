@@ -42,8 +42,7 @@ SEPARATOR = re.compile(r"\.\.\. \[(?:([\d,]+) lines?, )?([\d,]+) characters? lef
 @pytest.mark.parametrize(
     "text",
     [
-        *(LONG, f"{LONG}\n", f"{LONG}\ntwo", f"{LONG}\n{LONG}", f"{LONG}\n" * 9),
-        *("ab\n" * 9_000, "ab\n" * 5_001 + "c", f"one\n{LONG}\nthree\n" * 30),
+        *(LONG, f"{LONG}\ntwo", f"{LONG}\n" * 9, "ab\n" * 9_000, f"one\n{LONG}\nthree\n" * 30),
     ],
 )
 @pytest.mark.parametrize("limits", [TextLimits(10_000, 400), TextLimits(10_000, 12), TextLimits(900, 10)])
@@ -64,28 +63,6 @@ def test_each_cut_says_how_much_it_left_out(text: str, limits: TextLimits) -> No
     assert separator[1] != "0"
 
 
-def test_one_very_long_line_keeps_both_its_ends() -> None:
-    shown = truncate("start" + "x" * 100_000 + "end").text
-    assert re.fullmatch(r"(?s)start.*end", shown)
-    assert 24_000 < len(shown) <= 25_000
-
-
-@pytest.mark.parametrize("text", ["short\n" * 50 + LONG * 3 + "\nshort" * 50, f"one\n{LONG * 3}"])
-def test_a_text_of_which_only_long_lines_are_cut_says_that(text: str) -> None:
-    shown = truncate(text).text
-    assert shown.count("... [Long lines are cut.] ...") == 1
-    (number,) = WITHIN.findall(shown)
-    kept = WITHIN.sub("", shown.replace("... [Long lines are cut.] ...\n", ""))
-    assert len(kept) + int(number.replace(",", "")) == len(text)
-    assert (kept.count("short"), kept.count("start"), kept.count("xend")) == (text.count("short"), 1, 1)
-
-
-def test_as_many_lines_as_are_allowed_are_shown_with_the_end_of_the_last_one() -> None:
-    limits = TextLimits(100_000, 1_000)
-    assert not truncate(f"{'x' * 80}\n" * 1_000, limits).truncated
-    assert truncate(f"{'x' * 80}\n" * 1_001, limits).truncated
-
-
 def test_the_whole_output_is_in_a_private_file_that_the_text_names(tmp_path: Path) -> None:
     text = "é\n" * 50_000
     shown = shorten("run_python", text, TextLimits(), tmp_path / "outputs")
@@ -97,21 +74,11 @@ def test_the_whole_output_is_in_a_private_file_that_the_text_names(tmp_path: Pat
     assert len(shown.text) <= 25_000
 
 
-def test_an_empty_output_is_told_in_words() -> None:
-    assert shorten("run_python", " \n", TextLimits()).text == "(run_python completed with no output)"
-
-
 def test_the_file_has_a_largest_size_and_stays_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(truncation, "SPILL_BYTES", 1_001)
     path = spill("../odd name", "é" * 2_000, tmp_path)
     assert path.parent == tmp_path
     assert path.read_text("utf-8") == "é" * 500
-
-
-def test_what_is_kept_does_not_depend_on_the_length_of_the_files_path() -> None:
-    text = "\n".join(f"{number} {'y' * (number % 97)}" for number in range(9_000))
-    short, long = (truncate(text, output_file=path).text.replace(path, "") for path in ("/a.txt", f"/{'b' * 200}.txt"))
-    assert short == long
 
 
 def test_a_hundred_megabytes_take_linear_time() -> None:

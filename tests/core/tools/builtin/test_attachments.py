@@ -62,12 +62,6 @@ def test_an_attachment_that_is_missing_may_not_be_saved_yet(folder: Path) -> Non
             read(folder, cells, "a" if cells else None)
 
 
-@pytest.mark.parametrize("path", [None, "", "console-1", "folder/plots.md", ".."])
-def test_where_there_is_no_notebook_file_the_user_is_told_what_else_to_do(folder: Path, path: str | None) -> None:
-    with pytest.raises(ToolFailed, match=r"not known here\. Save the picture beside the notebook"):
-        read_attachment(folder, path, "image.png")
-
-
 def test_a_picture_may_be_a_jpeg_or_stand_in_lines(folder: Path) -> None:
     assert read(folder, [markdown("jpeg", kind="image/jpeg")]) == "jpeg"
     assert read(folder, [markdown(["li\n", "nes\n"], cell_id="a")]) == "li\nnes\n"
@@ -89,22 +83,6 @@ def test_a_notebook_that_is_a_link_or_hidden_or_too_large_is_not_read(folder: Pa
         file.truncate(300 * 1024 * 1024)
     with pytest.raises(ToolFailed, match="the saved notebook is not read: it has 314,572,800 bytes"):
         read_attachment(folder, "large.ipynb", "image.png")
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{", "\xff", '{"cells": {}}', '{"cells": [1]}', "[" * 100_000, '{"worksheets": []}']
-)
-def test_what_is_no_notebook_is_said_to_be_none(folder: Path, text: str) -> None:
-    (folder / "plots.ipynb").write_text(text, "latin-1")
-    with pytest.raises(ToolFailed, match="the saved notebook is not of format 4"):
-        read_attachment(folder, NOTEBOOK, "image.png")
-
-
-@pytest.mark.parametrize("bundle", [None, 1, "image/png", {}, {"image/png": 1}, {"image/png": [["a"]]}])
-def test_an_attachment_that_holds_no_picture_is_refused(folder: Path, bundle: Any) -> None:
-    cell = markdown("") | {"attachments": {"image.png": bundle}}
-    with pytest.raises(ToolFailed, match=r"it is neither PNG nor JPEG|it is no base64"):
-        read(folder, [cell])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """How cells of a notebook are told to the model."""
 
-import pytest
-
 from agent_kernel.tools.builtin.cells import output_text
 
 PATH = "~/env/lib/python3.11/site-packages/pandas/core/frame.py:4330"
@@ -21,8 +19,3 @@ def test_a_librarys_frames_are_named_only_and_the_users_are_whole() -> None:
         "File pandas/_libs/index.pyx:172, in IndexEngine.get_loc()",
         "KeyError: 'pric'",
     ]
-
-
-@pytest.mark.parametrize("trace", [None, [], "no list", [""]])
-def test_an_error_without_a_traceback_is_told_by_its_name(trace: object) -> None:
-    assert output_text({"output_type": "error", "ename": "E", "evalue": "why", "traceback": trace}) == "E: why"

@@ -53,8 +53,6 @@ def run(root: Path, name: str, **arguments: Any) -> str:
         ("list_files", {}, "data/\nempty/\nnotes.txt  (14 B)"),
         ("list_files", {"pattern": "*.csv"}, "data/a.csv  (8 B)\ndata/deep/b.csv  (7 B)"),
         ("list_files", {"pattern": "data/*.csv"}, "data/a.csv  (8 B)"),
-        ("list_files", {"pattern": "*.xyz"}, "No files match '*.xyz' in .."),
-        ("list_files", {"path": "empty"}, "empty is empty."),
         (
             "search_files",
             {"query": "^T", "regex": True, "ignore_case": True},
@@ -69,20 +67,6 @@ def test_files_are_read_in_parts_listed_without_hidden_ones_and_searched(
     assert run(root, tool, **arguments) == shown
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("é\n".encode("utf-16"), "utf-16\né"),
-        (b"\xef\xbb\xbf\xc3\xa9\n", "utf-8-sig\né"),
-        (b"\xe9\n", "latin-1\né"),
-        (b"", "an empty file"),
-    ],
-)
-def test_encodings_are_recognised(root: Path, raw: bytes, shown: str) -> None:
-    (root / "f.txt").write_bytes(raw)
-    assert run(root, "read_file", path="f.txt").endswith(shown)
-
-
 NEAREST = {"old_text": "\ttotal = compute(2)\n\treturn total", "new_text": "x"}
 
 
@@ -92,16 +76,11 @@ NEAREST = {"old_text": "\ttotal = compute(2)\n\treturn total", "new_text": "x"}
         ("read_file", {"path": "f.bin"}, "binary"),
         ("read_file", {"path": "data"}, "is a folder"),
         ("read_file", {"path": "none.txt"}, "no file"),
-        ("read_file", {"path": "x\0"}, "no file|not a usable path"),
         ("read_file", {"path": "notes.txt", "offset": 9}, "past its end"),
-        ("read_notebook", {"path": "notes.txt"}, "not a Jupyter notebook"),
         ("search_files", {"query": "(", "regex": True}, "not a regular expression"),
         ("edit_file", {"path": "f.py", **NEAREST}, r"lines 2 to 3:\n    total = compute\(1\)\n    return total"),
-        ("edit_file", {"path": "f.py", "old_text": "zzzzzz", "new_text": "x"}, "Read the file again"),
-        ("edit_file", {"path": "f.py", "old_text": "def", "new_text": "def"}, "the same"),
         ("edit_file", {"path": "f.py", "old_text": "total", "new_text": ""}, r"occurs 2 times .*lines 2, 3"),
         ("write_file", {"path": "data", "content": ""}, "not a regular file"),
-        ("write_file", {"path": "notes.txt/x", "content": ""}, "can't be written"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason(
@@ -204,9 +183,3 @@ def test_a_pattern_that_never_ends_is_ended(
     monkeypatch.setattr(search_process, "SECONDS", 1.0)
     with pytest.raises(ToolFailed, match="simpler pattern"):
         run(root, tool, **arguments)
-
-
-def test_a_file_of_one_long_search_is_left_at_the_deadline(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SECONDS", 0.0)
-    (root / "long.txt").write_text("x\n" * 100_000)
-    assert search.search_files(root, "y", path="long.txt").splitlines()[-1].startswith("... [stopped after")
