@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.declarations import MOST_CHANGED
-from agent_kernel.tools.builtin.line_changes import Change, trimmed
+from agent_kernel.tools.builtin.line_changes import trimmed
 from agent_kernel.tools.builtin.paths import (
     PROBED,
     TextFile,
@@ -215,5 +215,5 @@ def carry_out(change: FileChange, path: str) -> str:
 def _changes(before: TextFile | None, after: TextFile) -> str:
     """A summary such as `+3 -2 lines`, of what lies between the common start and end of the texts. Linear."""
     old, new = split_lines(before.text if before else ""), split_lines(after.text)
-    piece = trimmed(old, new, Change(0, len(old), 0, len(new)))
-    return f"+{piece.new_end - piece.new_start} -{piece.end - piece.start} lines"
+    start, end, new_end = trimmed(old, new)
+    return f"+{new_end - start} -{end - start} lines"

@@ -1,140 +1,51 @@
-"""Compares texts by lines in bounded time. difflib is quadratic, so it is used for small pieces only."""
+"""Compares texts by lines in bounded time, by difflib."""
 
 import time
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 
-SECONDS = 0.5
-"""The time limit. What has not been compared by then counts as replaced as a whole."""
-_SMALL = 10_000
-"""The largest piece for difflib: lines of one side times lines of the other."""
+SECONDS = 1.0
+"""The limit of CPU time. What has not been compared by then counts as replaced as a whole."""
+_MOST_STEPS = 2_000_000
+"""Of one search for common lines: they may repeat, so that each line may have many equal ones."""
+
+Change = tuple[str, int, int, int, int]
+"""An opcode of difflib: `equal`, `replace`, `delete` or `insert`, lines of the old text, and lines of the new one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Lines `start` to `end` (exclusive, from 0) of the old text are replaced by these lines of the new one."""
+class _Bounded(SequenceMatcher[str]):
+    def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
+        super().__init__(None, before, after)
+        self._deadline = time.thread_time() + SECONDS
 
-    start: int
-    end: int
-    new_start: int
-    new_end: int
-
-
-def changed_lines(before: Sequence[str], after: Sequence[str], seconds: float = SECONDS) -> list[Change]:
-    """The changes in order. Long texts are split at lines that occur once in both (patience diff)."""
-    deadline = time.monotonic() + seconds
-    changes: list[Change] = []
-    pending = [Change(0, len(before), 0, len(after))]
-    while pending:
-        piece = trimmed(before, after, pending.pop())
-        if piece.start == piece.end and piece.new_start == piece.new_end:
-            continue
-        if piece.start == piece.end or piece.new_start == piece.new_end or time.monotonic() > deadline:
-            changes.append(piece)
-        elif (piece.end - piece.start) * (piece.new_end - piece.new_start) <= _SMALL:
-            changes.extend(_compared(before, after, piece))
-        elif pieces := list(_between_anchors(before, after, piece)):
-            pending.extend(reversed(pieces))
-        else:
-            changes.append(piece)
-    return changes
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None):  # type: ignore[no-untyped-def]
+        if time.thread_time() > self._deadline:
+            raise TimeoutError
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
-def edited_lines(
-    text: str, old: str, new: str, before: Sequence[str], after: Sequence[str], most: int
-) -> tuple[list[Change], int]:
-    """The changes at the first `most` places where `old` is replaced by `new`, and the number of all places.
-
-    `before` and `after` are the lines of the whole text before and after.
-    """
-    places: list[Change] = []
-    longer = new.count("\n") - old.count("\n")
-    line = shift = seen = taken = 0
-    position = text.find(old)
-    while position >= 0 and taken < most:
-        line += text.count("\n", seen, position)
-        seen = position
-        last = line + old.count("\n")
-        change = Change(line, last + 1, line + shift, last + 1 + shift + longer)
-        if places and line < places[-1].end:
-            earlier = places.pop()
-            change = Change(earlier.start, change.end, earlier.new_start, change.new_end)
-        places.append(change)
-        shift += longer
-        taken += 1
-        position = text.find(old, position + len(old))
-    return [change for place in places for change in _within(before, after, place)], taken
+def compared(before: Sequence[str], after: Sequence[str]) -> list[Change]:
+    """The changes between two texts, and what is equal between them, in order."""
+    start, end, new_end = trimmed(before, after)
+    old, new = before[start:end], after[start:new_end]
+    middle: list[Change] = [("replace", 0, len(old), 0, len(new))]
+    counts = Counter(new)
+    if sum(counts[line] for line in old) <= _MOST_STEPS:
+        with suppress(TimeoutError):
+            middle = list(_Bounded(old, new).get_opcodes())
+    moved = [(tag, at + start, to + start, new_at + start, new_to + start) for tag, at, to, new_at, new_to in middle]
+    ends: list[Change] = [("equal", 0, start, 0, start), ("equal", end, len(before), new_end, len(after))]
+    return [one for one in (ends[0], *moved, ends[1]) if one[1] < one[2] or one[3] < one[4]]
 
 
-def _within(before: Sequence[str], after: Sequence[str], place: Change) -> Iterator[Change]:
-    # A final line end does not begin another line.
-    end, new_end = min(place.end, len(before)), min(place.new_end, len(after))
-    for change in changed_lines(before[place.start : end], after[place.new_start : new_end], SECONDS / 10):
-        yield Change(
-            place.start + change.start,
-            place.start + change.end,
-            place.new_start + change.new_start,
-            place.new_start + change.new_end,
-        )
-
-
-def trimmed(before: Sequence[str], after: Sequence[str], piece: Change) -> Change:
-    """The piece without common lines at its start and end."""
-    start, end, new_start, new_end = piece.start, piece.end, piece.new_start, piece.new_end
-    while start < end and new_start < new_end and before[start] == after[new_start]:
-        start, new_start = start + 1, new_start + 1
-    while start < end and new_start < new_end and before[end - 1] == after[new_end - 1]:
+def trimmed(before: Sequence[str], after: Sequence[str]) -> tuple[int, int, int]:
+    """Where two texts begin to differ, and where the old and the new one end to: without common lines at their start
+    and end."""
+    start, end, new_end = 0, len(before), len(after)
+    while start < min(end, new_end) and before[start] == after[start]:
+        start += 1
+    while min(end, new_end) > start and before[end - 1] == after[new_end - 1]:
         end, new_end = end - 1, new_end - 1
-    return Change(start, end, new_start, new_end)
-
-
-def _compared(before: Sequence[str], after: Sequence[str], piece: Change) -> Iterator[Change]:
-    matcher = SequenceMatcher(
-        None, before[piece.start : piece.end], after[piece.new_start : piece.new_end], autojunk=False
-    )
-    for tag, start, end, new_start, new_end in matcher.get_opcodes():
-        if tag != "equal":
-            yield Change(piece.start + start, piece.start + end, piece.new_start + new_start, piece.new_start + new_end)
-
-
-def _between_anchors(before: Sequence[str], after: Sequence[str], piece: Change) -> Iterator[Change]:
-    """The pieces between lines that occur once on each side and in the same order; none if there are no such lines."""
-    start, new_start = piece.start, piece.new_start
-    anchors = _in_both_orders(_pairs(before, after, piece))
-    for line, new_line in anchors:
-        yield Change(start, line, new_start, new_line)
-        start, new_start = line + 1, new_line + 1
-    if anchors:
-        yield Change(start, piece.end, new_start, piece.new_end)
-
-
-def _pairs(before: Sequence[str], after: Sequence[str], piece: Change) -> list[tuple[int, int]]:
-    counts = Counter(before[piece.start : piece.end])
-    new_counts = Counter(after[piece.new_start : piece.new_end])
-    where = {after[at]: at for at in range(piece.new_start, piece.new_end) if new_counts[after[at]] == 1}
-    return [
-        (at, where[before[at]])
-        for at in range(piece.start, piece.end)
-        if counts[before[at]] == 1 and before[at] in where
-    ]
-
-
-def _in_both_orders(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest subsequence of pairs whose second numbers rise; the first ones are sorted."""
-    tops: list[int] = []
-    series: list[int] = []
-    behind: list[int] = []
-    for index, (_, second) in enumerate(pairs):
-        place = bisect_left(tops, second)
-        behind.append(series[place - 1] if place else -1)
-        tops[place : place + 1] = [second]
-        series[place : place + 1] = [index]
-    found: list[tuple[int, int]] = []
-    at = series[-1] if series else -1
-    while at >= 0:
-        found.append(pairs[at])
-        at = behind[at]
-    return found[::-1]
+    return start, end, new_end

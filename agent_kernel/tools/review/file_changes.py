@@ -9,17 +9,14 @@ from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Warning
 from agent_kernel.tools.builtin.changes import ChangeTooLarge, FileChange, planned_change
-from agent_kernel.tools.builtin.line_changes import Change, changed_lines, edited_lines
 from agent_kernel.tools.builtin.paths import TextFile
 from agent_kernel.tools.builtin.places import locate, may_read
 from agent_kernel.tools.builtin.run_by_themselves import why_change_decides, why_it_runs_there
 from agent_kernel.tools.builtin.search import size_text
-from agent_kernel.tools.review.shown_diff import SHOWN_LINES, ShownDiff, lines_of, shown_diff
+from agent_kernel.tools.review.shown_diff import ShownDiff, shown_diff
 
 RUNS_BY_ITSELF = "Runs by itself:"
-_COMPARED_LINES = 200_000
-_COMPARED_CHARACTERS = 8 * 1024 * 1024
-_SPLIT_LINES = 1_000_000
+_COMPARED_LINES = 500_000
 _PATH = 300
 _FAILURE = 300
 _LINKS = 3
@@ -66,20 +63,9 @@ def _fails(failure: Exception) -> str:
 def _shown(change: FileChange, path: str) -> ShownDiff | None:
     """The diff of two texts; `None` if they are too long to be compared."""
     before, after = change.before.text if change.before else "", change.after.text
-    lines = before.count("\n") + after.count("\n")
-    if lines > (_COMPARED_LINES if change.edit is None else _SPLIT_LINES):
+    if before.count("\n") + after.count("\n") > _COMPARED_LINES:
         return None
-    old, new = lines_of(before), lines_of(after)
-    if change.edit is not None:
-        edit = change.edit
-        places, taken = edited_lines(before, edit.old_text, edit.new_text, old, new, SHOWN_LINES)
-        return shown_diff(old, new, places, path, further=edit.places - taken)
-    if change.before is None:
-        whole = [Change(0, 0, 0, len(new))] if new else []
-        return shown_diff([], new, whole, path, created=not change.existed)
-    if len(before) + len(after) > _COMPARED_CHARACTERS:
-        return None
-    return shown_diff(old, new, changed_lines(old, new), path)
+    return shown_diff(before, after, path, created=not change.existed)
 
 
 def _facts(change: FileChange, root: Path, too_long: bool) -> list[str]:

@@ -6,12 +6,11 @@ from typing import Any
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.views import Preview, Warning
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.builtin.line_changes import changed_lines
 from agent_kernel.tools.review.findings import Finding, gather
 from agent_kernel.tools.review.hidden import hidden_characters
 from agent_kernel.tools.review.python import read_python
 from agent_kernel.tools.review.shell_effects import read_command
-from agent_kernel.tools.review.shown_diff import ShownDiff, lines_of, shown_diff
+from agent_kernel.tools.review.shown_diff import ShownDiff, shown_diff
 
 _LANGUAGES = {
     "py": "python",
@@ -69,8 +68,7 @@ def diff(old: str, new: str, path: str) -> ShownDiff:
     if not old.endswith("\n") and not new.endswith("\n"):
         # Pieces of a file rarely end with a line end; only a difference in that is worth a line.
         old, new = f"{old}\n" if old else "", f"{new}\n" if new else ""
-    before, after = lines_of(old), lines_of(new)
-    return shown_diff(before, after, changed_lines(before, after), path)
+    return shown_diff(old, new, path)
 
 
 def _findings(name: str, arguments: dict[str, Any]) -> Iterator[Finding]:

@@ -3,24 +3,24 @@
 Lines that begin with a backslash are notes, such as that the file has no newline at its end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from agent_kernel.tools.builtin.line_changes import Change
+from agent_kernel.tools.builtin.line_changes import Change, compared
 
-CONTEXT = 3
 WHOLE_LINES = 1_000
 """The most lines of a diff that is shown completely, within `WHOLE_CHARACTERS`."""
 WHOLE_CHARACTERS = 60_000
 SHOWN_LINES = 120
-"""The lines shown of a longer diff, each cut to `SHOWN_WIDTH`."""
+"""The lines shown of a longer diff, about, each cut to `SHOWN_WIDTH`."""
 SHOWN_WIDTH = 400
+_CONTEXT = 3
 _LEAD = 100
 """The characters shown before the first difference in lines that are cut."""
-PATH_CHARACTERS = 500
-
-NO_FILE = "/dev/null"
+_PATH_CHARACTERS = 500
+_NO_FILE = "/dev/null"
 """The name of the old file in the diff of a new one."""
 
 
@@ -31,136 +31,97 @@ class ShownDiff:
     """What is not shown, as a sentence; empty if everything is."""
 
 
-def lines_of(text: str) -> list[str]:
+def shown_diff(before: str, after: str, path: str, *, created: bool = False) -> ShownDiff:
+    old, new = _lines_of(before), _lines_of(after)
+    hunks = [_Hunk(old, new, changes) for changes in _Grouped(compared(old, new)).get_grouped_opcodes(_CONTEXT)]
+    if not hunks or not (old or new):
+        return ShownDiff("")
+    head = [f"--- {_NO_FILE if created else path[:_PATH_CHARACTERS]}", f"+++ {path[:_PATH_CHARACTERS]}"]
+    lines = [line for hunk in hunks for line in hunk.lines()]
+    if len(lines) <= WHOLE_LINES and sum(map(len, lines)) <= WHOLE_CHARACTERS:
+        return ShownDiff("\n".join([*head, *lines]))
+    lines, shown = [], 0
+    for hunk in hunks:
+        if len(lines) >= SHOWN_LINES:
+            break
+        lines += hunk.lines(SHOWN_LINES - len(lines), SHOWN_WIDTH)
+        shown += hunk.begun
+    parts = ["Long changes are shown in part."] if any(hunk.is_partial for hunk in hunks) else []
+    if more := sum(hunk.count for hunk in hunks) - shown:
+        parts.append(f"And {more:,} more {'change' if more == 1 else 'changes'}.")
+    return ShownDiff("\n".join([*head, *lines]), " ".join(parts))
+
+
+class _Grouped(SequenceMatcher[str]):
+    """Has difflib group changes with their context."""
+
+    def __init__(self, changes: list[Change]) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def get_opcodes(self):  # type: ignore[no-untyped-def]
+        return list(self._changes)
+
+
+class _Hunk:
+    def __init__(self, old: Sequence[str], new: Sequence[str], changes: Sequence[Change]) -> None:
+        self._old, self._new, self._changes = old, new, changes
+        self.count = sum(tag != "equal" for tag, *_ in changes)
+        self.begun = 0
+        """How many changes are shown, the last perhaps in part."""
+        self.is_cut = self.is_partial = False
+        """Whether lines of a change are left out; and whether those or parts of lines are."""
+
+    def lines(self, most: int | None = None, width: int | None = None) -> list[str]:
+        """Its lines; about `most`, none of them longer than `width`."""
+        lines: list[str] = []
+        self.begun = 0
+        _, first, _, new_first, _ = self._changes[0]
+        for tag, start, end, new_start, new_end in self._changes:
+            if self.is_cut or (most is not None and len(lines) >= most):
+                break  # what followed would not have the numbers of the header
+            old, new = self._old[start:end], self._new[new_start:new_end]
+            if tag == "equal":
+                lines += self._side(" ", old, (), None, width)
+            else:
+                self.begun += 1
+                lines += self._side("-", old, new, most, width)
+                lines += self._side("+", new, old, most, width)
+        counts = [sum(line[0] in signs for line in lines) for signs in (" -", " +")]
+        return [f"@@ -{_span(first, counts[0])} +{_span(new_first, counts[1])} @@", *lines]
+
+    def _side(
+        self, sign: str, lines: Sequence[str], others: Sequence[str], most: int | None, width: int | None
+    ) -> list[str]:
+        """The lines of one side of a change, at most half of `most` or what the other side leaves of it."""
+        count = len(lines) if most is None else min(len(lines), max(most // 2, most - len(others), 1))
+        pairs = zip_longest(lines[:count], others[:count], fillvalue="")
+        shown = [sign + (line if width is None else self._fitted(line, other, width)) for line, other in pairs]
+        if count < len(lines):
+            self.is_cut = self.is_partial = True
+            left, done = len(lines) - count, "removed" if sign == "-" else "added"
+            shown.append(f"\\ {left:,} more {'line is' if left == 1 else 'lines are'} {done}")
+        return shown
+
+    def _fitted(self, line: str, other: str, width: int) -> str:
+        """A long line from where it begins to differ from the one that it replaces."""
+        if len(line) <= width:
+            return line
+        self.is_partial = True
+        alike = next((at for at, (one, two) in enumerate(zip(line, other, strict=False)) if one != two), len(other))
+        start = max(0, alike - _LEAD)
+        text = line[start : start + width].replace("\n", " ")
+        before = f"[{start:,} characters] … " if start else ""
+        after = len(line) - start - width
+        return f"{before}{text}" + (f" … [{after:,} characters]" if after > 0 else "")
+
+
+def _lines_of(text: str) -> list[str]:
     lines = text.split("\n")
     if lines[-1] == "":
         return lines[:-1]
     lines[-1] += "\n\\ No newline at end of file"
     return lines
-
-
-def shown_diff(
-    before: Sequence[str],
-    after: Sequence[str],
-    changes: Sequence[Change],
-    path: str,
-    *,
-    created: bool = False,
-    further: int = 0,
-) -> ShownDiff:
-    """Render the changes. `further` is the number of changes beyond these."""
-    hunks = list(_hunks(changes))
-    head = [f"--- {NO_FILE if created else path[:PATH_CHARACTERS]}", f"+++ {path[:PATH_CHARACTERS]}"]
-    is_whole = not further and _is_short(before, after, hunks)
-    most, width = (WHOLE_LINES, None) if is_whole else (SHOWN_LINES, SHOWN_WIDTH)
-    lines: list[str] = []
-    shown, cut = 0, False
-    for hunk in hunks:
-        piece = _Piece(before, after, hunk, most, most - len(lines), width)
-        lines += piece.lines
-        shown, cut = shown + piece.begun, cut or piece.cut
-        if piece.begun < len(hunk) or piece.cut_short:
-            break
-    more = len(changes) - shown + further
-    parts = ["Long changes are shown in part."] if cut else []
-    if more:
-        parts.append(f"And {more:,} more {'change' if more == 1 else 'changes'}.")
-    return ShownDiff("\n".join([*head, *lines]) if hunks or further else "", " ".join(parts))
-
-
-Hunk = list[Change]
-
-
-def _hunks(changes: Sequence[Change]) -> Iterator[Hunk]:
-    """Group changes whose context lines overlap."""
-    hunk: Hunk = []
-    for change in changes:
-        if hunk and change.start - hunk[-1].end > 2 * CONTEXT:
-            yield hunk
-            hunk = []
-        hunk.append(change)
-    if hunk:
-        yield hunk
-
-
-def _is_short(before: Sequence[str], after: Sequence[str], hunks: Sequence[Hunk]) -> bool:
-    count = characters = 0
-    for hunk in hunks:
-        first, last = max(0, hunk[0].start - CONTEXT), min(len(before), hunk[-1].end + CONTEXT)
-        added = [(change.new_start, change.new_end) for change in hunk]
-        count += last - first + sum(end - start for start, end in added)
-        if count > WHOLE_LINES:
-            return False
-        characters += sum(map(len, before[first:last]))
-        characters += sum(len(line) for start, end in added for line in after[start:end])
-        if characters > WHOLE_CHARACTERS:
-            return False
-    return True
-
-
-class _Piece:
-    """A hunk within a number of lines. Lines longer than `width` are cut."""
-
-    def __init__(
-        self, before: Sequence[str], after: Sequence[str], hunk: Hunk, most: int, room: int, width: int | None
-    ) -> None:
-        self._before, self._after, self._width = before, after, width
-        self.lines: list[str] = []
-        self.begun = 0
-        """How many changes of the hunk are shown, the last perhaps in part."""
-        self.cut = False
-        """Whether something of them is not shown."""
-        self.cut_short = False
-        """Whether that is the end of a change: what followed would not have the numbers of the header."""
-        first = at = max(0, hunk[0].start - CONTEXT)
-        for change in hunk:
-            left = room - len(self.lines) - (change.start - at)
-            size = change.end - change.start + change.new_end - change.new_start
-            if self.cut_short or (size > left < most // 2):  # too little of it would be shown
-                break
-            self._add(" ", before[at : change.start])
-            self._change(change, max(2, left))
-            self.begun, at = self.begun + 1, change.end
-        else:
-            self._add(" ", () if self.cut_short else before[at : at + CONTEXT])
-        if self.begun:
-            counts = [sum(line[0] in signs for line in self.lines) for signs in (" -", " +")]
-            new_first = hunk[0].new_start - (hunk[0].start - first)
-            self.lines.insert(0, f"@@ -{_span(first, counts[0])} +{_span(new_first, counts[1])} @@")
-
-    def _change(self, change: Change, room: int) -> None:
-        old, new = self._before[change.start : change.end], self._after[change.new_start : change.new_end]
-        for sign, lines, others, done in (("-", old, new, "removed"), ("+", new, old, "added")):
-            count = min(len(lines), max(room // 2, room - len(others)))
-            self._add(sign, lines[:count], others)
-            if count < len(lines):
-                left = len(lines) - count
-                self.lines.append(f"\\ {left:,} more {'line is' if left == 1 else 'lines are'} {done}")
-                self.cut = self.cut_short = True
-
-    def _add(self, sign: str, lines: Sequence[str], others: Sequence[str] = ()) -> None:
-        for line, other in zip_longest(lines, others[: len(lines)], fillvalue=""):
-            self.lines.append(sign + self._fitted(line, other))
-
-    def _fitted(self, line: str, other: str) -> str:
-        """A long line from where it begins to differ from the one that it replaces."""
-        if self._width is None or len(line) <= self._width:
-            return line
-        self.cut = True
-        start = max(0, _common(line, other) - _LEAD)
-        text = line[start : start + self._width].replace("\n", " ")
-        before = f"[{start:,} characters] … " if start else ""
-        after = len(line) - start - self._width
-        return f"{before}{text}" + (f" … [{after:,} characters]" if after > 0 else "")
-
-
-def _common(one: str, other: str) -> int:
-    """How many characters two lines begin with alike. By halves: a line may have many megabytes."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 def _span(first: int, count: int) -> str:
