@@ -4,7 +4,8 @@ import contextlib
 import os
 import re
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
@@ -66,71 +67,32 @@ def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | s
     separator = len(_separator(len(lines), len(text), output_file))
     room = max(0, limits.characters - max(separator, min(_SEPARATOR, limits.characters // 20)) - 2)
     keep = max(2, limits.lines - 1)
-    longest = max(_LINE, limits.characters // len(lines))
-    head = _first(lines[: max(1, min(keep // 5, len(lines) - 1))], room // 5, longest)
-    rest = text[head.covers :].split("\n")
-    most = keep - len(head.lines)
-    tail = _last(rest[-most:], room - head.size, longest, head.is_cut and len(rest) <= most)
-    hidden = len(text) - head.covers - tail.covers
-    gone = max(0, len(rest) - len(tail.lines) - head.is_cut)
-    shortened = "\n".join([*head.lines, _separator(gone, hidden, output_file), *tail.lines])
+    longest = min(max(_LINE, limits.characters // len(lines)), room * 4 // 5)
+    head = _fitting(lines[: max(1, keep // 5)], room // 5, longest)
+    rest = lines[len(head) :]
+    tail = _fitting(rest[: -(keep - len(head)) - 1 : -1], room - sum(map(len, head)) - len(head), longest)[::-1]
+    hidden = rest[: len(rest) - len(tail)]
+    gone = _separator(len(hidden), sum(map(len, hidden)) + len(hidden), output_file)
+    shortened = "\n".join([*head, gone, *tail])
     return Shortened(shortened, True) if len(shortened) < len(text) else Shortened(text, False)
+
+
+def _fitting(lines: Sequence[str], room: int, longest: int) -> list[str]:
+    """The first of these lines that fit into the room, each cut if it is longer than `longest`."""
+    kept: list[str] = []
+    for line in lines:
+        shown = cut_line(line, longest)
+        room -= len(shown) + 1
+        if room < 0:
+            break
+        kept.append(shown)
+    return kept
 
 
 def _separator(lines: int, characters: int, output_file: Path | str | None) -> str:
     what = f"{left_out(lines, characters)} here." if characters else "Long lines are cut."
     where = f" The output is in {output_file}, up to 50 MB of it: read more with read_file." if output_file else ""
     return f"... [{what}{where}] ..."
-
-
-@dataclass(slots=True)
-class _Kept:
-    """Lines that are shown."""
-
-    lines: list[str] = field(default_factory=list)
-    size: int = 0
-    """The characters that they take, with the ends of lines between them."""
-    covers: int = 0
-    """The characters of the text that they stand for. Those that `cut_line` has cut count: it says how many."""
-    is_cut: bool = False
-    """Whether the line at the separator is shown in part."""
-
-    def add(self, line: str, covers: int) -> None:
-        self.lines.append(line)
-        self.size += len(line) + (len(self.lines) > 1)
-        self.covers += covers
-
-
-def _first(lines: list[str], room: int, longest: int) -> _Kept:
-    kept = _Kept()
-    for line in lines:
-        shown = cut_line(line, longest)
-        if len(shown) > room:
-            if room > len(_CUT):
-                part = line[: room - len(_CUT)]
-                kept.add(part + _CUT, len(part))
-                kept.is_cut = True
-            break
-        kept.add(shown, len(line) + 1)
-        room -= len(shown) + 1
-    return kept
-
-
-def _last(lines: list[str], room: int, longest: int, first_is_begun: bool) -> _Kept:
-    """The last of the lines, of which the first may be the rest of one that is shown in part already."""
-    kept = _Kept()
-    for number, line in reversed(list(enumerate(lines))):
-        is_begun = first_is_begun and number == 0
-        shown = line if longest > room or is_begun else cut_line(line, longest)
-        if len(shown) > room or is_begun:
-            if room > len(_CUT):
-                part = line[max(0, len(line) - room + len(_CUT)) :]
-                kept.add(_CUT + part, len(part) + bool(kept.lines))
-            break
-        kept.add(shown, len(line) + bool(kept.lines))
-        room -= len(shown) + 1
-    kept.lines.reverse()
-    return kept
 
 
 def shorten(

@@ -36,7 +36,9 @@ LONG = "start" + "x" * 10_494 + "end"
 
 
 WITHIN = re.compile(r"\.\.\. \[([\d,]+) characters? left out\] \.\.\.")
-SEPARATOR = re.compile(r"\.\.\. \[(?:([\d,]+) lines?, )?([\d,]+) characters? left out here\.\] \.\.\.")
+SEPARATOR = re.compile(
+    r"\.\.\. \[(?:(?:([\d,]+) lines?, )?([\d,]+) characters? left out here|Long lines are cut)\.\] \.\.\.\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -53,14 +55,18 @@ def test_each_cut_says_how_much_it_left_out(text: str, limits: TextLimits) -> No
     assert shown.text.endswith(text[-15:])  # where errors and results are
     (separator,) = SEPARATOR.finditer(shown.text)
     lines, characters = (int((number or "0").replace(",", "")) for number in separator.groups())
-    head, tail = shown.text[: separator.start()], shown.text[separator.end() + 1 :]
+    head, tail = shown.text[: separator.start()], shown.text[separator.end() :]
     within = sum(int(number.replace(",", "")) for number in WITHIN.findall(shown.text))
-    ends_within = head.endswith("...\n")
-    kept = WITHIN.sub("", head.removesuffix("...\n")) + WITHIN.sub("", tail.removeprefix("..."))
+    kept = WITHIN.sub("", head) + WITHIN.sub("", tail)
     assert len(kept) + within + characters == len(text)
-    of_one_line = ends_within and tail.startswith("...") and tail.count("\n") + head.count("\n") == text.count("\n") + 1
-    assert head.count("\n") + lines + tail.count("\n") == text.count("\n") + of_one_line
+    assert head.count("\n") + lines + tail.count("\n") == text.count("\n")
     assert separator[1] != "0"
+
+
+def test_a_text_of_which_only_a_long_line_is_cut_says_that() -> None:
+    shown = truncate("start" + "x" * 100_000 + "end").text
+    assert re.fullmatch(r"(?s)\.\.\. \[Long lines are cut\.\] \.\.\.\nstartx.*xend", shown)
+    assert 15_000 < len(shown) <= 25_000
 
 
 def test_the_whole_output_is_in_a_private_file_that_the_text_names(tmp_path: Path) -> None:
