@@ -18,7 +18,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.approvals.policy import exceeds
@@ -26,14 +28,14 @@ from agent_kernel.approvals.rules import Rule, check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.vocabulary import BudgetLimits, PolicyMode, WallLevel
+from agent_kernel.tools.tool import faults_of
 
 FILE_NAME = ".agent-kernel.toml"
 MOST_BYTES = 64 * 1024
 MOST_RULES = 200
 MOST_CHARACTERS = 1000
-_MOST_SAID = 200
+_MOST_SAID = 400
 _MOST_FILES_NAMED = 3
-_KEYS = ("policy", "rules", "walls", "budget")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -109,77 +111,42 @@ def unreadable(file: str, why: str) -> FolderLimits:
     return FolderLimits(files=(file,), notes=(_closed(file, why),), closed=True)
 
 
+class _Content(BaseModel):
+    """What a file may say."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: PolicyMode | None = None
+    rules: list[Annotated[str, Field(max_length=MOST_CHARACTERS)]] = Field(default=[], max_length=MOST_RULES)
+    walls: WallLevel | None = None
+    budget: dict[str, Any] = Field(default={})
+
+
 def parse(raw: bytes, file: str) -> FolderLimits:
     """Parse a file's content. `file` is its name for display. Never raises: content that is not understood fails
     closed."""
     import tomllib  # most folders have no such file
 
     try:
-        content = tomllib.loads(raw.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        return unreadable(file, f"can't be read as TOML: {str(error)[:_MOST_SAID]}")
-    limits = FolderLimits(files=(file,))
-    for key, value in content.items():
-        match key:
-            case "policy":
-                found = _mode(value, file)
-            case "rules":
-                found = _rules(value, file)
-            case "walls":
-                found = _walls(value, file)
-            case "budget":
-                found = _budget(value, file)
-            case _:
-                found = unreadable(file, f"has {key[:_MOST_SAID]!r}, which is none of {', '.join(_KEYS)}")
-        limits = limits.and_(found)
-    return limits
-
-
-def _mode(value: Any, file: str) -> FolderLimits:
-    if not isinstance(value, str) or value not in get_args(PolicyMode):
-        return unreadable(file, f"names a policy that is none of {', '.join(get_args(PolicyMode))}")
-    if value == "allow":
-        return FolderLimits(notes=(f'{file}: policy = "allow" changes nothing, because a file can only tighten.',))
-    return FolderLimits(mode=cast("PolicyMode", value))
-
-
-def _rules(value: Any, file: str) -> FolderLimits:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        return unreadable(file, "has rules that are no list of texts")
-    if len(value) > MOST_RULES or any(len(text) > MOST_CHARACTERS for text in value):
-        return unreadable(file, f"has more than {MOST_RULES} rules, or one of more than {MOST_CHARACTERS} characters")
-    limits = NO_LIMITS
-    for text in value:
-        try:
-            rule = Rule.parse(text)
-            check_rules([text])
-        except ConfigurationError:
-            found = unreadable(file, f"has a rule that is not understood: {text[:_MOST_SAID]!r}")
-        else:
-            if rule.verb == "allow":
-                said = f"{file}: the rule {text[:_MOST_SAID]!r} is not used, because a file can only tighten."
-                found = FolderLimits(notes=(said,))
-            else:
-                found = FolderLimits(rules=(FolderRule(text.strip(), file),))
-        limits = limits.and_(found)
-    return limits
-
-
-def _walls(value: Any, file: str) -> FolderLimits:
-    if value not in get_args(WallLevel):
-        return unreadable(file, f"names walls that are none of {', '.join(get_args(WallLevel))}")
-    if value == "none":
-        return FolderLimits(notes=(f'{file}: walls = "none" changes nothing, because a file can only tighten.',))
-    return FolderLimits(files=(file,), walls=cast("WallLevel", value))
-
-
-def _budget(value: Any, file: str) -> FolderLimits:
-    if not isinstance(value, dict):
-        return unreadable(file, "has a budget that is no table")
-    try:
-        return FolderLimits(budget=checked_limits(value, "[budget]"))
-    except ConfigurationError as error:
-        return unreadable(file, f"can't be understood. {error}"[: _MOST_SAID * 3])
+        content = _Content.model_validate(tomllib.loads(raw.decode("utf-8-sig")))
+        rules = [(text.strip(), Rule.parse(text).verb) for text in content.rules]
+        check_rules(content.rules)
+        budget = checked_limits(content.budget, "[budget]")
+    except ValidationError as error:
+        return unreadable(file, f"can't be understood: {faults_of(error)[:_MOST_SAID]}")
+    except (ConfigurationError, ValueError, RecursionError) as error:  # no TOML is a ValueError
+        return unreadable(file, f"can't be understood: {str(error)[:_MOST_SAID]}")
+    loose = [f"the rule {text[:_MOST_SAID]!r} is not used" for text, verb in rules if verb == "allow"]
+    loose += ['policy = "allow" changes nothing'] if content.policy == "allow" else []
+    loose += ['walls = "none" changes nothing'] if content.walls == "none" else []
+    return FolderLimits(
+        files=(file,),
+        mode=content.policy if content.policy != "allow" else None,
+        rules=tuple(FolderRule(text, file) for text, verb in rules if verb != "allow"),
+        walls=content.walls if content.walls != "none" else None,
+        budget=budget,
+        notes=tuple(f"{file}: {what}, because a file can only tighten." for what in loose),
+    )
 
 
 def _closed(file: str, why: str) -> str:

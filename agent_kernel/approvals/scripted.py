@@ -5,7 +5,7 @@ What a script may approve is judged in `agent_kernel.runtime.tool_calls.script_d
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, assert_never, cast, get_args
 
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
@@ -46,10 +46,8 @@ ApprovalMode = Literal["none", "recorded", "all"]
 """`none`: only decisions that the notebook's code scripts; `recorded`: else those of the model's recording; `all`: else
 every such call is approved. What a rule denies is denied in each of them."""
 
-_SHOWN = 300
+_SHOWN = 600
 """Characters of a call's arguments in the reason of a denial."""
-_BEFORE = 60
-"""How many of them may be before the first difference."""
 
 
 def approve(tool: ToolName | None = None, arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
@@ -201,12 +199,8 @@ class Script:
         near = next((one for one in self._left if one.tool_name == call.tool_name), next(iter(self._left), None))
         what, kind = ("recording", "recorded") if self.recorded else ("run's script", "scripted")
         expected = "no decision is left" if near is None else _described(near)
-        at = _first_difference(expected, actual)
         advice = "Record it again to decide otherwise." if self.recorded else "Give the run a decision on it."
-        return (
-            f"The {what} has no decision on this call.\n{kind}: {_window(expected, at)}\nactual:   "
-            f"{_window(actual, at)}\n{advice}"
-        )
+        return f"The {what} has no decision on this call.\n{kind}: {expected[:_SHOWN]}\nactual:   {actual[:_SHOWN]}\n{advice}"
 
 
 def _fits(decision: ScriptedDecision, *, question: bool) -> bool:
@@ -222,27 +216,11 @@ def _described(decision: ScriptedDecision) -> str:
     return f"{name} with arguments of the digest {decision.digest}" if decision.digest is not None else name
 
 
-def _first_difference(one: str, other: str) -> int:
-    for index, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return index
-    return min(len(one), len(other))
-
-
-def _window(text: str, at: int) -> str:
-    """A part of a text, around a place in it."""
-    start = max(0, at - _BEFORE) if len(text) > _SHOWN else 0
-    part = text[start : start + _SHOWN]
-    return f"{'…' if start else ''}{part}{'…' if start + _SHOWN < len(text) else ''}"
-
-
 def approval_mode(environ: Mapping[str, str]) -> ApprovalMode:
     """The mode that the environment sets; `recorded` if it sets none. Raises `ConfigurationError`."""
     wanted = environ.get(VARIABLE, "").strip() or "recorded"
-    for mode in get_args(ApprovalMode):
-        if wanted == mode:
-            found: ApprovalMode = mode
-            return found
+    if wanted in get_args(ApprovalMode):
+        return cast("ApprovalMode", wanted)
     raise ConfigurationError(f"{VARIABLE} is {wanted!r}. Set it to none, recorded or all.")
 
 
