@@ -200,7 +200,8 @@ class Script:
         what, kind = ("recording", "recorded") if self.recorded else ("run's script", "scripted")
         expected = "no decision is left" if near is None else _described(near)
         advice = "Record it again to decide otherwise." if self.recorded else "Give the run a decision on it."
-        return f"The {what} has no decision on this call.\n{kind}: {expected[:_SHOWN]}\nactual:   {actual[:_SHOWN]}\n{advice}"
+        sides = f"{kind}: {expected[:_SHOWN]}\nactual:   {actual[:_SHOWN]}"
+        return f"The {what} has no decision on this call.\n{sides}\n{advice}"
 
 
 def _fits(decision: ScriptedDecision, *, question: bool) -> bool:

@@ -4,14 +4,15 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
+from typing import Literal
 
 SECONDS = 1.0
 """The limit of CPU time. What has not been compared by then counts as replaced as a whole."""
 _MOST_STEPS = 2_000_000
 """Of one search for common lines: they may repeat, so that each line may have many equal ones."""
 
-Change = tuple[str, int, int, int, int]
+Change = tuple[Literal["equal", "replace", "delete", "insert"], int, int, int, int]
 """An opcode of difflib: `equal`, `replace`, `delete` or `insert`, lines of the old text, and lines of the new one."""
 
 
@@ -20,7 +21,7 @@ class _Bounded(SequenceMatcher[str]):
         super().__init__(None, before, after)
         self._deadline = time.thread_time() + SECONDS
 
-    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None):  # type: ignore[no-untyped-def]
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
         if time.thread_time() > self._deadline:
             raise TimeoutError
         return super().find_longest_match(alo, ahi, blo, bhi)

@@ -59,12 +59,14 @@ class _Grouped(SequenceMatcher[str]):
         super().__init__()
         self._changes = changes
 
-    def get_opcodes(self):  # type: ignore[no-untyped-def]
+    def get_opcodes(self) -> list[Change]:
         return list(self._changes)
 
 
 class _Hunk:
-    def __init__(self, old: Sequence[str], new: Sequence[str], changes: Sequence[Change]) -> None:
+    def __init__(
+        self, old: Sequence[str], new: Sequence[str], changes: Sequence[tuple[str, int, int, int, int]]
+    ) -> None:
         self._old, self._new, self._changes = old, new, changes
         self.count = sum(tag != "equal" for tag, *_ in changes)
         self.begun = 0
