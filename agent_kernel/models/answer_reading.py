@@ -18,6 +18,8 @@ MOST_CHARACTERS = 8_000_000
 LARGE_EVENT_BYTES = 4_096
 """Events above this size count in full, because parts of them may be kept to be sent back to the provider."""
 MOST_EVENTS = 400_000
+MOST_QUOTED = 80
+"""Bytes of what is no answer that a message quotes."""
 MOST_PARTS = 1_000
 """The most calls and text blocks of a turn."""
 TextKind = Literal["text", "reasoning"]
@@ -59,48 +61,40 @@ class SizeLimit:
 
 
 class AnswerBody:
-    """The body of an answer: server-sent events, or one JSON object if the server did not stream."""
+    """The body of an answer: server-sent events."""
 
     def __init__(self, size: SizeLimit) -> None:
-        self.streamed = True
         self._size = size
         self._events = EventReader()
+        self._start = b""
+        """The first bytes, until it is clear that they are events."""
         self._begun = False
-        self._kept: list[bytes] = []
-        """The first bytes, until it is clear what they are; the whole body, if it is not streamed."""
         self._unread = 0
-        """Bytes since the last event, or of the whole body if it is not streamed."""
+        """Bytes since the last event."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of the events that `chunk` completes. Raises `Fault` for a web page, and for one event too long."""
+        """The data of the events that `chunk` completes. Raises `Fault` for what is no stream, as a web page, and for
+        one event too long."""
         self._unread += len(chunk)
         if not self._begun:
-            chunk = self._begin(b"".join((*self._kept, chunk)))
-        events = self._events.feed(chunk) if self._begun and self.streamed else []
+            chunk = self._start = (self._start + chunk).removeprefix(_BYTE_ORDER_MARK).lstrip()
+            self._begun = not _BYTE_ORDER_MARK.startswith(chunk)
+            if chunk.startswith(b"<"):
+                raise Fault("address", "it answered with a web page")
+            if chunk.startswith(b"{"):
+                said = chunk[:MOST_QUOTED].decode("utf-8", "replace")
+                raise Fault("address", f"it answered with JSON in place of a stream: {said}")
+        events = self._events.feed(chunk) if self._begun else []
         if events:
             self._unread = 0
             self._size.take_events(events)
         elif self._unread > MOST_CHARACTERS:
             raise Fault("answer", f"it sent a single piece of more than {MOST_CHARACTERS:,} bytes")
-        elif not (self._begun and self.streamed):
-            self._kept.append(chunk)
         return events
 
     def finish(self) -> list[bytes]:
-        """The last event, if its closing blank line never came, or the whole body, if it was not streamed."""
-        if not self.streamed:
-            return [b"".join(self._kept)]
+        """The last event, if its closing blank line never came."""
         return [event for event in self._events.finish() if event.strip()]
-
-    def _begin(self, start: bytes) -> bytes:
-        """The first bytes, without what may stand before the body."""
-        self._kept = []
-        start = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
-        self._begun = not _BYTE_ORDER_MARK.startswith(start)
-        self.streamed = not start.startswith(b"{")
-        if start.startswith(b"<"):
-            raise Fault("address", "it answered with a web page")
-        return start
 
 
 def load_event(raw: bytes) -> Any:
@@ -111,7 +105,7 @@ def load_event(raw: bytes) -> Any:
             return event
         return json.loads(json.dumps(event, ensure_ascii=False).encode("utf-8", "replace"))  # half an emoji becomes `?`
     except (ValueError, RecursionError):
-        start = raw[:80].decode("utf-8", "replace")
+        start = raw[:MOST_QUOTED].decode("utf-8", "replace")
         raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
 
 
@@ -210,7 +204,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _add_event(self, event: dict[str, Any]) -> None:
-        """Take in one event, or the whole body if it was not streamed. Raises `Fault`."""
+        """Take in one event. Raises `Fault`."""
 
     @abstractmethod
     def _end(self) -> None:

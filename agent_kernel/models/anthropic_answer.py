@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from agent_kernel.models.answer_reading import AnswerReader, arguments_text, as_text, cut_off, is_object
+from agent_kernel.models.answer_reading import AnswerReader, as_text, cut_off, is_object
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem, is_storable
@@ -59,15 +59,13 @@ class MessagesReader(AnswerReader):
         if event.get("type") == "error" or event.get("error"):
             raise error_object_fault(event.get("error") or event)
         match event.get("type"):
-            case "message":
-                self._take_whole(event)
             case "message_start":
                 self._seen = True
                 self._count(event["message"].get("usage"))
             case "content_block_start":
                 self._start_block(event)
             case "content_block_delta":
-                self._add_delta(self._block(event), event["delta"])
+                self._add_delta(self._open[event.get("index")], event["delta"])
             case "content_block_stop":
                 self._end_block(event)
             case "message_delta":
@@ -76,20 +74,10 @@ class MessagesReader(AnswerReader):
                 self._take_stop(event["delta"])
             case "message_stop":
                 self.done = self._seen
-            case _ if not self._body.streamed or "choices" in event:
+            case _ if "choices" in event:
                 raise Fault("address", "it answered in another format")
             case _:
                 pass  # a ping, or what later versions add
-
-    def _take_whole(self, message: dict[str, Any]) -> None:
-        """Read an answer that was not streamed."""
-        self._seen = self.done = True
-        self._count(message.get("usage"))
-        for index, block in enumerate(message["content"]):
-            event = {"index": index, "content_block": block}
-            self._start_block(event)
-            self._end_block(event)
-        self._take_stop(message)
 
     def _take_stop(self, fields: dict[str, Any]) -> None:
         self._stop = as_text(fields.get("stop_reason")) or self._stop
@@ -127,19 +115,9 @@ class MessagesReader(AnswerReader):
                 index = sum(one.kind == "tool_use" for one in self._blocks) - 1
                 self._deltas.add(ToolCallDelta(index, as_text(start.get("name")), as_text(start.get("id"))))
                 if start.get("input"):
-                    block.json.append(arguments_text(start["input"]))
+                    block.json.append(json.dumps(start["input"], ensure_ascii=False))
             case _:
                 pass
-
-    def _block(self, event: dict[str, Any]) -> _Block:
-        block = self._open.get(event.get("index"))
-        if block is not None:
-            return block
-        kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(event["delta"]["type"])
-        if kind is None:
-            raise Fault("answer", "the server sent a piece of something that it had not begun", retry=True)
-        self._start_block({"index": event.get("index"), "content_block": {"type": kind}})
-        return self._open[event.get("index")]
 
     def _add_delta(self, block: _Block, delta: dict[str, Any]) -> None:
         match delta["type"]:

@@ -75,15 +75,13 @@ class ChatReader(AnswerReader):
             self._usage = openai_usage(usage)
         choices = event.get("choices")
         if not choices:
-            if not self._body.streamed:
-                raise Fault("address", "it answered with JSON that holds no choices")
             return
         self._seen = True
         choice = choices[0]
         if choice.get("finish_reason"):
             self._finish = str(choice["finish_reason"]).lower()
             self._reason = as_text(choice.get("native_finish_reason")) or str(choice["finish_reason"])
-        delta = choice.get("delta") or choice.get("message")
+        delta = choice.get("delta")
         if delta:
             self._add_delta(delta)
 

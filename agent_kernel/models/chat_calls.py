@@ -7,8 +7,8 @@ Deviations of servers, and how they are read:
 - `id` missing, or new in every chunk (vLLM): only a piece that also has a name can begin a call.
 - `id` and `name` repeated in every chunk: a piece continues a call whose arguments are not complete JSON yet.
 - `arguments` as an object, or under the name `parameters`; fields beside `function` instead of in it.
-- The whole arguments again at the end, as text or encoded twice (GLM, LiteLLM's proxies), or all so far in each piece
-  (Qianfan): they count once. Two different objects are left as they came, and are an error.
+- The whole arguments again at the end, as text or encoded twice (GLM, LiteLLM): they count once. Two different
+  objects are left as they came, and are an error.
 - One call under two indexes, with the same id and arguments.
 """
 
@@ -35,8 +35,6 @@ class _PartialCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
-    length: int = 0
-    """Of the pieces together."""
     extra_content: dict[str, Any] | None = None
     """What Gemini wants back with the call: the signature of its thought."""
 
@@ -50,13 +48,6 @@ class _PartialCall:
     def complete(self) -> bool:
         """Whether the arguments are a complete JSON object. Cheap while they are not."""
         return bool(self.pieces) and self.pieces[-1].rstrip().endswith(_ENDS) and is_object(_once(self.arguments))
-
-    def take(self, arguments: str) -> None:
-        """Add a piece of the arguments, or all of them so far."""
-        if len(arguments) > self.length > 1 and arguments.startswith(self.arguments):
-            self.pieces, self.length = [], 0
-        self.pieces.append(arguments)
-        self.length += len(arguments)
 
     def is_again(self, other: "_PartialCall") -> bool:
         """Whether this is another call once more: all that both have is the same."""
@@ -138,7 +129,7 @@ class CallAssembler:
         had_name = bool(call.name)
         _take_name(call, name)
         if arguments:
-            call.take(self._size.take(arguments_text(arguments)))
+            call.pieces.append(self._size.take(arguments_text(arguments)))
         if had_name or not call.name or call not in self._calls:
             return None
         return ToolCallDelta(self._calls.index(call), call.name, call.id)
@@ -189,20 +180,17 @@ def _once(arguments: str) -> str:
     """The arguments' object alone, where it was sent more than once or encoded twice; else the arguments as they are:
     of different objects, or of a half one, nobody knows which is meant."""
     text = rest = arguments.strip()
-    if is_object(text):
-        return text
-    objects: dict[str, str] = {}
+    first, value = "", None
     try:
         for _ in range(_MOST_TIMES):
-            value, end = _DECODER.raw_decode(rest)
-            sent = value if isinstance(value, str) else rest[:end]
+            found, end = _DECODER.raw_decode(rest)
+            sent = found if isinstance(found, str) else rest[:end]
             whole = json.loads(sent)
-            if not isinstance(whole, dict):
+            if not isinstance(whole, dict) or (first and json.dumps(whole, sort_keys=True) != value):
                 break
-            objects.setdefault(json.dumps(whole, sort_keys=True), sent)
-            rest = rest[end:].lstrip()
-            if not rest and len(objects) == 1:
-                return objects.popitem()[1]
+            first, value, rest = first or sent, json.dumps(whole, sort_keys=True), rest[end:].lstrip()
+            if not rest:
+                return first
     except (ValueError, RecursionError):
         pass
     return text

@@ -17,8 +17,8 @@ MOST_CHARACTERS = 16_384
 """The most characters that are read of a page, and kept of a message."""
 _DEEPEST = 8
 """How many objects within one another are read."""
-_MOST_PARTS = 5
-"""The most parts of one message: faults in a list, messages within messages."""
+_MOST_PARTS, _MOST_TEXTS = 40, 5
+"""The most errors and texts that are read, and the most texts of one message."""
 _TEXTS = ("message", "Message", "detail", "error_description", "error", "msg", "title", "reason")
 _ENCLOSING = ("errors", "metadata", "raw", "external_model_error")
 """Further fields in which an upstream's error is."""
@@ -52,17 +52,18 @@ def read_refusal(body: Any) -> Refusal:
     """Read the body of a refusal, or an error object from a stream."""
     if isinstance(body, bytes):
         body = opened(body.decode("utf-8", "replace"))
+    parts = list(islice(_parts(body, _DEEPEST), _MOST_PARTS))
+    objects = [part for part in parts if isinstance(part, dict)]
     said: list[str] = []
-    for part in islice(_texts(body, _DEEPEST), 4 * _MOST_PARTS):
-        if part and not any(part in other for other in said):
-            said = [*(other for other in said if other not in part), part]
+    for text in (part for part in parts if isinstance(part, str) and part):
+        if not any(text in other for other in said):
+            said = [*(other for other in said if other not in text), text]
     if not said and body and not isinstance(body, str):
         said = [orjson.dumps(body).decode()]
-    objects = list(islice(_objects(body, _DEEPEST), 4 * _MOST_PARTS))
     codes = [one.get(name) for name in ("code", "error_code", "type") for one in objects]
     params = (one["param"] for one in objects if isinstance(one.get("param"), str))
     return Refusal(
-        _cut(": ".join(said[:_MOST_PARTS])),
+        _cut(": ".join(said[:_MOST_TEXTS])),
         tuple(code for code in codes if isinstance(code, str) and code not in ("", "error")),
         next(params, ""),
         structured=bool(objects),
@@ -102,43 +103,25 @@ def page_text(text: str) -> str:
     return ": ".join(part for part in (title, line) if part)
 
 
-def _texts(value: Any, depth: int) -> Iterator[str]:
-    """The first text of an error, and those of the errors within it."""
+def _parts(value: Any, depth: int) -> Iterator[str | dict[str, Any]]:
+    """An error and those within it, the outermost first, each with the first of its texts."""
     if isinstance(value, str):
         value = opened(value)
     if isinstance(value, str):
         yield page_text(value) if _PAGE.match(value) else " ".join(value.split())
-    elif isinstance(value, dict):
-        texts, enclosed = _parts(value)
-        if texts:
-            place = value.get("loc")  # FastAPI's: the field that is at fault
-            where = f"{'.'.join(map(str, place))}: " if isinstance(place, list) and place else ""
-            yield where + ": ".join(_texts(texts[0], 0))
-        for one in enclosed if depth else ():
-            yield from _texts(one, depth - 1)
-    elif isinstance(value, list):
-        several = (": ".join(_texts(one, depth - 1)) for one in value[:_MOST_PARTS] if depth)
-        yield "; ".join(part for part in several if part)
-    elif value is not None:
-        yield str(value)
-
-
-def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """The errors within one another, the outermost first."""
-    if isinstance(value, str):
-        value = opened(value)
+    within = value if isinstance(value, list) else []
     if isinstance(value, dict):
         yield value
-    enclosed = _parts(value)[1] if isinstance(value, dict) else value if isinstance(value, list) else []
-    for one in enclosed[:_MOST_PARTS] if depth else ():
-        yield from _objects(one, depth - 1)
-
-
-def _parts(error: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    """The plain texts of an error's fields, and what is within it."""
-    values = [error[name] for name in (*_TEXTS, *_ENCLOSING) if error.get(name)]
-    read = [opened(value) if isinstance(value, str) else value for value in values]
-    return [one for one in read if isinstance(one, str)], [one for one in read if isinstance(one, dict | list)]
+        fields = [value[name] for name in (*_TEXTS, *_ENCLOSING) if value.get(name)]
+        within = [opened(one) if isinstance(one, str) else one for one in fields]
+        texts = [one for one in within if isinstance(one, str)]
+        place = value.get("loc")  # FastAPI's: the field that is at fault
+        where = f"{'.'.join(map(str, place))}: " if isinstance(place, list) and place else ""
+        for text in texts[:1]:
+            yield where + next(text for text in _parts(text, 0) if isinstance(text, str))
+        within = [one for one in within if isinstance(one, dict | list)]
+    for one in within[:_MOST_TEXTS] if depth else ():
+        yield from _parts(one, depth - 1)
 
 
 def _cut(text: str) -> str:

@@ -1,9 +1,8 @@
 """Reads the answers of the Responses API: events about items (messages, reasoning, calls), and at the end the response
-as a whole. What counts of an item is its last event, or else the final response; the deltas before are shown meanwhile.
+as a whole. What counts is the response; the deltas before are shown meanwhile, and so are the calls that begin.
 
-Servers of others deviate: deltas with an id that changes each time (LiteLLM), no events but the last, no events that
-end an item or no items in the final response, calls with another id there (vLLM). An answer that extends its deltas is
-passed on; one that contradicts them is a fault, because they were shown.
+An answer that extends its deltas, or comes without them, is passed on; one that contradicts them is a fault, because
+they were shown.
 """
 
 import re
@@ -46,10 +45,8 @@ class ResponsesReader(AnswerReader):
         self._origin = origin
         self._begun: dict[str, str] = {}
         """The names of the calls that have begun, and whose cards are shown, by the ids of their items."""
-        self._whole: list[tuple[Any, Output]] = []
-        """The items that have ended, with their places."""
-        self._final: list[Output] = []
-        """The items of the final response."""
+        self._items: list[Output] = []
+        """The items of the response."""
         self._message: Any = None
         """The place of the message that was shown last."""
         self._thought: tuple[str, Any, Any] | None = None
@@ -66,11 +63,7 @@ class ResponsesReader(AnswerReader):
         kind = event.get("type")
         if kind == "error" or event.get("object") == "error" or (event.get("error") and "output" not in event):
             raise error_object_fault(event.get("error") or event)
-        if not self._body.streamed:
-            if "output" not in event:
-                raise Fault("address", "it answered with JSON that holds no output")
-            self._take_last({"response": event})
-        elif kind in _LAST:
+        if kind in _LAST:
             self._take_last(event)
         elif isinstance(kind, str):
             self._take_event(kind, event)
@@ -79,8 +72,6 @@ class ResponsesReader(AnswerReader):
         place = event.get("output_index", event.get("item_id"))
         if kind == "response.output_item.added":
             self._begin(event["item"])
-        elif kind == "response.output_item.done":
-            self._end_item(event["item"], place)
         elif kind == "response.output_text.delta":
             self._show(as_text(event["delta"]), place)
         elif kind in _REASONING:
@@ -98,11 +89,6 @@ class ResponsesReader(AnswerReader):
             self._deltas.size.begin_part()
             self._begun[key] = as_text(call.get("name"))
             self._deltas.add(ToolCallDelta(len(self._begun) - 1, self._begun[key], as_text(call.get("call_id"))))
-
-    def _end_item(self, item: Output, place: Any) -> None:
-        if all(item.get("id") != other.get("id") or item.get("id") is None for _, other in self._whole):
-            self._deltas.size.begin_part()
-            self._whole.append((place, item))
 
     def _show(self, text: str, place: Any) -> None:
         """Show a piece of a message."""
@@ -130,18 +116,10 @@ class ResponsesReader(AnswerReader):
         self._usage = openai_usage(response.get("usage"))
         if status == "incomplete":
             self._finish = _incomplete(response.get("incomplete_details"))
-        self._final = _objects(response.get("output"))
-        for _ in self._final[len(self._whole) :]:
+        self._items = _objects(response.get("output"))
+        for _ in self._items:
             self._deltas.size.begin_part()
         self._seen = self._ended = self.done = True
-
-    def _items(self) -> list[Output]:
-        """The items in their order: as they have ended, or as the final response has them where it has more."""
-        if len(self._final) > len(self._whole):
-            return self._final
-        places = [place for place, _ in self._whole]
-        in_order = all(isinstance(place, int) for place in places)
-        return [item for _, item in (sorted(self._whole, key=lambda one: one[0]) if in_order else self._whole)]
 
     def _end(self) -> None:
         broken = self._broken_call()
@@ -153,7 +131,7 @@ class ResponsesReader(AnswerReader):
 
     def _broken_call(self) -> str | None:
         """The name of a call that has begun and not ended, or that was ended with incomplete arguments."""
-        calls = _calls(self._items())
+        calls = _calls(self._items)
         for call in calls:
             if call.get("status") == "incomplete" and not is_object(_arguments(call)):
                 return as_text(call.get("name"))
@@ -161,7 +139,7 @@ class ResponsesReader(AnswerReader):
 
     def _pass_on_the_rest(self) -> None:
         """Pass on what the items have beyond their deltas. Raises `Fault` if they contradict them."""
-        items = self._items()
+        items = self._items
         content, shown = "".join(text for _, text in _shares(items)), self._deltas.content
         if content.startswith(shown):
             self._deltas.add_text("text", content[len(shown) :])
@@ -178,7 +156,7 @@ class ResponsesReader(AnswerReader):
             self._begin_call(f"at the end {len(self._begun)}", call)
 
     def _turn(self) -> ModelTurn:
-        items = self._items()
+        items = self._items
         refusal = " ".join("".join(_texts(item.get("content"), "refusal")) for item in items).strip()
         content = "" if refusal else self._deltas.content
         kept = () if refusal else tuple(self._provider_items(items))
@@ -271,17 +249,7 @@ def _opaque(item: Output) -> dict[str, Any] | None:
     if _TYPE.fullmatch(as_text(item.get("type"))) is None or not as_text(item.get("id")):
         return None
     raw = {name: value for name, value in item.items() if value is not None}  # services send null and refuse it
-    if raw["type"] == "reasoning":
-        raw = {"summary": []} | raw
-        if not (_are_texts(raw["summary"], "summary_text") and _are_texts(raw.get("content", []), "reasoning_text")):
-            return None
-        # Without its content it only refers to something that the service did not store.
-        if not (as_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
-            return None
+    # Without its content reasoning only refers to something that the service did not store.
+    if raw["type"] == "reasoning" and not (raw.get("encrypted_content") or raw.get("content")):
+        return None
     return raw if is_storable(raw) else None
-
-
-def _are_texts(parts: Any, kind: str) -> bool:
-    return isinstance(parts, list) and all(
-        isinstance(part, dict) and part.get("type") == kind and isinstance(part.get("text"), str) for part in parts
-    )

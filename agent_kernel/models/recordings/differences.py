@@ -12,7 +12,6 @@ from typing import Any
 from agent_kernel.models.recordings.asked import Question
 from agent_kernel.models.recordings.format import (
     Asked,
-    Compared,
     RecordedImage,
     RecordedResult,
     Recording,
@@ -47,31 +46,30 @@ def parts(recording: Recording, turn: Turn, question: Question, data: Mapping[st
     """All that differs between what was recorded and what is asked now; images are compared where nothing else does.
     `data` are those of now, in base64 by digest."""
     then, now = turn.asked, question.asked
-    found = list(_texts(turn, question))
-    found += _settings(recording.compared(recording.settings[then.settings]), recording.compared(question.settings))
-    if then.effort != now.effort:
-        found.append(Part("the effort", [str(then.effort)], [str(now.effort)]))
+    found = [Part(name, before, after) for name, before, after in _texts(turn, question) if [*before] != [*after]]
+    (system, tools), (system_now, tools_now) = (
+        recording.compared(settings) for settings in (recording.settings[then.settings], question.settings)
+    )
+    if system != system_now:
+        found.append(Part("the system text", system, system_now))
+    if tools != tools_now:
+        found.append(Part("the tools", _declared(tools), _declared(tools_now)))
     if not found and then.before != now.before:
         found.append(Part("an earlier step of this run", sentence="its calls had other results"))
     return found or list(_images(recording.path, then, now, data))
 
 
-def _texts(turn: Turn, question: Question) -> Iterator[Part]:
+def _texts(turn: Turn, question: Question) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """What is compared as texts: its name, and its lines then and now."""
     then, now = turn.asked, question.asked
-    if turn.prompt != question.prompt:
-        yield Part("the prompt", turn.prompt.split("\n"), question.prompt.split("\n"))
-    if then.earlier != now.earlier:
-        yield Part(_EARLIER, then.earlier, now.earlier)
-    if then.variables != now.variables:
-        yield Part(_VARIABLES, then.variables, now.variables)
-    if [one.tool for one in then.results] != [one.tool for one in now.results]:
-        yield Part(
-            "the calls that were answered", [one.tool for one in then.results], [one.tool for one in now.results]
-        )
-        return
-    for before, after in zip(then.results, now.results, strict=True):
-        if before.text != after.text:
-            yield Part(_tool(after), before.text.split("\n"), after.text.split("\n"))
+    yield "the prompt", turn.prompt.split("\n"), question.prompt.split("\n")
+    yield _EARLIER, then.earlier, now.earlier
+    yield _VARIABLES, then.variables, now.variables
+    yield "the effort", [str(then.effort)], [str(now.effort)]
+    called, called_now = ([one.tool for one in asked.results] for asked in (then, now))
+    yield "the calls that were answered", called, called_now
+    for before, after in zip(then.results, now.results, strict=False) if called == called_now else ():
+        yield _tool(after), before.text.split("\n"), after.text.split("\n")
 
 
 def left_by_other_cells(found: Sequence[Part]) -> bool:
@@ -136,14 +134,6 @@ def _cut(line: str | None, start: int) -> str:
 
 def _tool(result: RecordedResult) -> str:
     return f"the result of {result.tool}" if result.tool else "the result of a call"
-
-
-def _settings(then: Compared, now: Compared) -> Iterator[Part]:
-    (system, tools), (system_now, tools_now) = then, now
-    if system != system_now:
-        yield Part("the system text", system, system_now)
-    if tools != tools_now:
-        yield Part("the tools", _declared(tools), _declared(tools_now))
 
 
 def _declared(tools: Mapping[str, Any]) -> list[str]:

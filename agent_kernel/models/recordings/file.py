@@ -1,7 +1,7 @@
 """Writes recordings. Any number of processes may write to one file: each line is added under a lock."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,8 +29,6 @@ _REMEDY = (
     "What was recorded before is kept. Make room or give the right to write there, and record again (agent-kernel "
     "record NOTEBOOK), or name another file with --record."
 )
-Gone = Callable[[bytes, Line], bool]
-"""Whether a line, which is there as these bytes, goes."""
 
 
 class RecordingFile:
@@ -45,11 +43,10 @@ class RecordingFile:
         self.at_start = load(path) if path.exists() else None
         """The recording as it was when the session began."""
         self.header = self.at_start.header if self.at_start is not None else header
-        rows = self.at_start.rows if self.at_start is not None else ()
-        self._own = {row for row, _ in rows}
-        """The lines that may be replaced."""
-        self._old_decisions = [row for row, line in rows if isinstance(line, DecisionLine)]
-        """Those that were there, and that no decision of this session has confirmed or replaced."""
+        self._old = {row for row, _ in (self.at_start.rows if self.at_start is not None else ())}
+        """The lines that were there."""
+        self._own = set(self._old)
+        """These, and those of this session."""
 
     def add_turn(
         self, turn: Turn, settings: Settings, images: Mapping[str, str], *, replaces_later: bool = True
@@ -57,43 +54,44 @@ class RecordingFile:
         """Write a turn in place of those of the same run and step, and of its later steps unless told otherwise; at
         step 0 its decisions go as well. `images` are base64 by digest. Raises `RecordingNotWritten`."""
 
-        def gone(row: bytes, old: Line) -> bool:
-            if row not in self._own or isinstance(old, Settings) or _run(old) != _run(turn):
-                return False
-            if isinstance(old, DecisionLine):
-                if goes := replaces_later and turn.step == 0:
-                    self._old_decisions = [one for one in self._old_decisions if one != row]
-                return goes
-            return old.step == turn.step or (replaces_later and old.step > turn.step)
+        def goes(old: Line) -> bool:
+            if isinstance(old, Turn):
+                return old.step == turn.step or (replaces_later and old.step > turn.step)
+            return replaces_later and turn.step == 0
 
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             save_images(self.path, turn.asked.all_images, images)
         except OSError as error:
             raise self._unwritable(error) from None
-        self._write(turn, gone, settings)
+        self._write(turn, self._own, goes, settings)
 
     def add_decision(self, decision: DecisionLine) -> None:
-        """Write a decision, in place of one on the same call that was there when the session began; nothing where that
-        one is the same. Raises `RecordingNotWritten`."""
-        replaced: list[bytes] = []
+        """Write a decision, in place of those on the same call that were there when the session began. Raises
+        `RecordingNotWritten`."""
+        call = (decision.tool, decision.digest)
+        self._write(decision, self._old, lambda old: isinstance(old, DecisionLine) and (old.tool, old.digest) == call)
 
-        def gone(row: bytes, old: Line) -> bool:
-            same = isinstance(old, DecisionLine) and (
-                (*_run(old), old.tool, old.digest) == (*_run(decision), decision.tool, decision.digest)
-            )
-            goes = same and not replaced and row in self._old_decisions
-            if goes:
-                replaced.append(row)
-                self._old_decisions.remove(row)
-            return goes
-
-        self._write(decision, gone)
-
-    def _write(self, line: Turn | DecisionLine, gone: Gone, settings: Settings | None = None) -> None:
+    def _write(
+        self,
+        line: Turn | DecisionLine,
+        own: Collection[bytes],
+        goes: Callable[[Line], bool],
+        settings: Settings | None = None,
+    ) -> None:
+        """Add a line, in place of the lines of the same run among `own` that go."""
         try:
             with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_SECONDS):
-                self._write_locked(line, gone, settings)
+                content = read(self.path) if self.path.exists() else _joined([dumped(self.header)])
+                self._check_size(dumped(line), content)
+                rows = parse(self.path, content).rows
+                same_run = [_run(old) == _run(line) for _, old in rows]
+                gone = [same and row in own and goes(old) for same, (row, old) in zip(same_run, rows, strict=True)]
+                place = gone.index(True) if any(gone) else _after_last(same_run)
+                kept = [pair for pair, is_gone in zip(rows[place:], gone[place:], strict=True) if not is_gone]
+                lines = _with_settings([*rows[:place], (dumped(line), line), *kept], settings)
+                head = content.partition(b"\n")[0]
+                replace_file(Path(os.path.realpath(self.path)), _joined([head, *(row for row, _ in lines)]))
         except Timeout:
             raise RecordingNotWritten(
                 f"The recording {self.path} can't be written: another process has held its lock for "
@@ -103,36 +101,42 @@ class RecordingFile:
             raise self._unwritable(error) from None
         except ConfigurationError as broken:  # somebody has changed the file meanwhile
             raise RecordingNotWritten(str(broken)) from None
+        self._own.add(dumped(line))
+        self._old.discard(dumped(line))
 
-    def _write_locked(self, line: Turn | DecisionLine, gone: Gone, settings: Settings | None) -> None:
-        new = dumped(line)
-        content = read(self.path) if self.path.exists() else _joined([dumped(self.header)])
+    def _check_size(self, new: bytes, content: bytes) -> None:
         if len(new) > LONGEST_LINE or len(content) + len(new) > LARGEST_FILE:
             raise RecordingNotWritten(
                 f"The recording {self.path} can't be written: a line may have {LONGEST_LINE >> 20} MiB and the file "
                 f"{LARGEST_FILE >> 20} MiB, and this turn has {len(new) / 2**20:,.1f} MiB. What was recorded before is "
                 "kept. Have the calls print less, or name another file with --record."
             )
-        rows = parse(self.path, content).rows
-        kept = [(index, row, old) for index, (row, old) in enumerate(rows) if not gone(row, old)]
-        free = [index for index in range(len(rows)) if index not in {place for place, _, _ in kept}]
-        same_run = [index for index, _, old in kept if not isinstance(old, Settings) and _run(old) == _run(line)]
-        place = free[0] if free else same_run[-1] + 1 if same_run else len(rows)  # so that runs stay together
-        used = {old.asked.settings for _, _, old in kept if isinstance(old, Turn)} | {settings.id if settings else ""}
-        kept = [one for one in kept if not isinstance(one[2], Settings) or one[2].id in used]
-        added = [dumped(settings)] if settings is not None and settings not in [old for _, old in rows] else []
-        before = [row for index, row, _ in kept if index < place]
-        after = [row for index, row, _ in kept if index >= place]
-        head = content.partition(b"\n")[0]
-        self._own.add(new)
-        replace_file(Path(os.path.realpath(self.path)), _joined([head, *before, *added, new, *after]))
 
     def _unwritable(self, error: OSError) -> RecordingNotWritten:
         return RecordingNotWritten(f"The recording {self.path} can't be written: {error.strerror or error}. {_REMEDY}")
 
 
-def _run(line: Turn | DecisionLine) -> tuple[str, int]:
-    return line.prompt, line.occurrence
+def _with_settings(lines: list[tuple[bytes, Line]], added: Settings | None) -> list[tuple[bytes, Line]]:
+    """The lines with those settings that turns refer to, each once, before its first turn."""
+    known = {line.id: (row, line) for row, line in lines if isinstance(line, Settings)}
+    if added is not None:
+        known.setdefault(added.id, (dumped(added), added))
+    placed: list[tuple[bytes, Line]] = []
+    for row, line in lines:
+        if isinstance(line, Turn) and line.asked.settings in known:
+            placed.append(known.pop(line.asked.settings))
+        if not isinstance(line, Settings):
+            placed.append((row, line))
+    return placed
+
+
+def _after_last(same_run: list[bool]) -> int:
+    """The place behind the last line of a run, so that runs stay together; the end where there is none."""
+    return len(same_run) - same_run[::-1].index(True) if True in same_run else len(same_run)
+
+
+def _run(line: Line) -> tuple[str, int] | None:
+    return None if isinstance(line, Settings) else (line.prompt, line.occurrence)
 
 
 def _joined(rows: Iterable[bytes]) -> bytes:

@@ -38,8 +38,10 @@ from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DON
 
 _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""
-_PROMPT_CHARACTERS = 80
-_MOST_PROMPTS = 500
+_PROMPT_CHARACTERS, _MOST_LISTED = 80, 20
+"""How much of a prompt, and how many prompts, a message has."""
+_MOST_PROMPTS, _COMPARED = 500, 2_000
+"""How many turns, and characters of their prompts, are looked through for a similar one."""
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
 RUN_IN_ORDER = (
     "If cells were run again or in another order: restart the kernel, and run them all from the first to the last "
@@ -89,42 +91,39 @@ class Finder:
         branch = turn_after(self.recording.turns, question)
         if branch is not None:
             return Found(branch)
-        occurrence = self._occurrences.number(question)
+        number = self._occurrences.number(question)
         near = self._at_same_place(question)
         different = [parts(self.recording, one.turn, question, request.images) for one in near]
         if fitting := [one for one, found in zip(near, different, strict=True) if not found]:
-            return Found(_of_occurrence(fitting, occurrence))
+            return Found(_of_occurrence(fitting, number))
         if not near:
             return None
-        placed = self._most_alike(near, question, occurrence)
-        found = different[near.index(placed)]
-        return Found(placed, show(found), other_cells=left_by_other_cells(found))
+        likeness = [
+            (one.turn.asked.results == question.asked.results, one.turn.occurrence == number, -len(found))
+            for one, found in zip(near, different, strict=True)
+        ]
+        best = likeness.index(max(likeness))
+        return Found(near[best], show(different[best]), other_cells=left_by_other_cells(different[best]))
 
     def _at_same_place(self, question: Question) -> list[Placed]:
         """The turns of the same prompt and step, or else of a prompt that was changed a little."""
         step = [one for one in self.recording.turns if one.turn.step == question.step and one.turn.after is None]
-        same = [one for one in step if one.turn.prompt == question.prompt]
-        if same:
-            return same
-        prompts = list(dict.fromkeys(one.turn.prompt[:2_000] for one in step))[:_MOST_PROMPTS]
-        close = get_close_matches(question.prompt[:2_000], prompts, n=1, cutoff=_ALIKE)
-        return [one for one in step if close and one.turn.prompt[:2_000] == close[0]]
-
-    def _most_alike(self, near: list[Placed], question: Question, occurrence: int) -> Placed:
-        in_order = sorted(near, key=lambda one: one.turn.asked.earlier != question.asked.earlier)
-        alike = [one for one in in_order if one.turn.asked.results == question.asked.results]
-        same = [one for one in near if one.turn.occurrence == occurrence]
-        return (alike or same or in_order)[0]
+        prompts = {one.turn.prompt[:_COMPARED]: one.turn.prompt for one in step[:_MOST_PROMPTS]}
+        alike = get_close_matches(question.prompt[:_COMPARED], prompts, n=1, cutoff=_ALIKE)
+        wanted = (
+            {question.prompt}
+            if any(one.turn.prompt == question.prompt for one in step)
+            else {prompts[one] for one in alike}
+        )
+        return [one for one in step if one.turn.prompt in wanted]
 
 
-def _of_occurrence(fitting: list[Placed], occurrence: int) -> Placed:
+def _of_occurrence(fitting: list[Placed], number: int) -> Placed:
     """Of several turns that answer the same, that of this run of the prompt; they are played in turn. The one that was
     written last wins among those of one run."""
     by_number = {one.turn.occurrence: one for one in fitting}
-    if occurrence in by_number:
-        return by_number[occurrence]
-    in_order = [by_number[number] for number in sorted(by_number)]
-    return in_order[(occurrence - 1) % len(in_order)]
+    in_order = [by_number[one] for one in sorted(by_number)]
+    return by_number.get(number) or in_order[(number - 1) % len(in_order)]
 
 
 class RecordedDecisions:
@@ -198,15 +197,30 @@ class RecordedModel:
         question = self._reader.read(request)
         found = self._finder.find(question, request)
         if found is None:
-            turns = self._finder.recording.turns
-            if turns and all(one.turn.after is not None for one in turns):
-                raise ModelRefused(unanswered(self.name, turns, question))
-            raise RecordingDiffers(unknown(self._finder.recording, question))
+            raise self._unknown(question)
         if not found.why:
             return found
         if self._on_change == "strict":
             raise RecordingDiffers(f"{unfit(self._finder.recording, found)} {GO_ON}")
         return Found(found.placed, f"{unfit(self._finder.recording, found)} The recorded answer was used all the same.")
+
+    def _unknown(self, question: Question) -> ModelRefused | RecordingDiffers:
+        """The error for a question that nothing recorded is like. Where only decisions may differ, as in the demo, the
+        recording fits, and only knows no more."""
+        recording = self._finder.recording
+        prompts = list(dict.fromkeys(one.turn.prompt for one in recording.turns))
+        if recording.turns and all(one.turn.after is not None for one in recording.turns):
+            at = f" at step {question.step} after {outcome(question)}" if question.prompt in prompts else ""
+            what = f"{self.name} is a recording and can't answer {question.prompt[:200]!r}{at}. It answers:\n"
+            return ModelRefused(what + "\n".join(f"- {prompt}" for prompt in prompts) + f"\n{_REAL_MODEL}")
+        at = f" at step {question.step}" if question.prompt in prompts else ""
+        known = "\n".join(f"- {_quoted(one)}" for one in prompts[:_MOST_LISTED]) or "- (none)"
+        more = f"\n- and {len(prompts) - _MOST_LISTED} more" if len(prompts) > _MOST_LISTED else ""
+        return RecordingDiffers(
+            f"{RECORDING_CHANGED}: {_shown(recording.path)} has no answer to {_quoted(question.prompt)}{at}. It "
+            f"answers:\n{known}{more}\nTo record what is missing: agent-kernel record NOTEBOOK, or %%agent --record "
+            "PATH on this cell alone."
+        )
 
 
 def turn_after(turns: Sequence[Placed], question: Question) -> Placed | None:
@@ -223,20 +237,6 @@ def outcome(question: Question) -> After:
         return "start"
     found = {_outcome(result.text) for result in question.asked.results}
     return next((name for name in _WEIGHT if name in found), "success")
-
-
-def unanswered(name: str, turns: Sequence[Placed], question: Question) -> str:
-    """The message for a question that no turn answers."""
-    prompts = dict.fromkeys(one.turn.prompt for one in turns)
-    if question.prompt in prompts:
-        return (
-            f"{name} has no recorded answer to {question.prompt!r} at step {question.step} after {outcome(question)}. "
-            f"{_REAL_MODEL}"
-        )
-    known = "\n".join(f"- {prompt}" for prompt in prompts)
-    asked = question.prompt
-    asked = asked if len(asked) <= 200 else f"{asked[:199]}…"
-    return f"{name} is a recording and can't answer {asked!r}. It answers:\n{known}\n{_REAL_MODEL}"
 
 
 def _outcome(text: str) -> After:
@@ -258,25 +258,6 @@ def unfit(recording: Recording, found: Found) -> str:
         f"{RUN_IN_ORDER if found.other_cells else ''}"
         f"To record it again: agent-kernel record NOTEBOOK --turn {placed.number}, or --from {placed.number} for this "
         "turn and all after it."
-    )
-
-
-def unknown(recording: Recording, question: Question) -> str:
-    """The message for a question that nothing recorded is like."""
-    prompts = list(dict.fromkeys(one.turn.prompt for one in recording.turns))
-    known = "\n".join(f"- {_quoted(one)}" for one in prompts[:20]) or "- (none)"
-    more = f"\n- and {len(prompts) - 20} more" if len(prompts) > 20 else ""
-    if question.prompt in prompts:
-        lines = [one for one in recording.turns if one.turn.prompt == question.prompt]
-        why = f"has {len(lines)} turns for {_quoted(question.prompt)}, the last in line {lines[-1].line}, and none at "
-        return (
-            f"{RECORDING_CHANGED}: {_shown(recording.path)} {why}step {question.step}.\n"
-            f"To record what is missing: agent-kernel record NOTEBOOK --from {lines[-1].number}."
-        )
-    return (
-        f"{RECORDING_CHANGED}: {_shown(recording.path)} has no answer to {_quoted(question.prompt)}. It answers:\n"
-        f"{known}{more}\n"
-        "To record what is missing: agent-kernel record NOTEBOOK, or %%agent --record PATH on this cell alone."
     )
 
 

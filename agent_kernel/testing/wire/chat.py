@@ -9,7 +9,7 @@ from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.testing.scripted_model import odd_pieces
 from agent_kernel.testing.wire import reply
-from agent_kernel.testing.wire.reply import Reply, json_reply
+from agent_kernel.testing.wire.reply import Reply
 
 Chunk = dict[str, Any]
 
@@ -84,22 +84,3 @@ def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:
 def event_stream(chunks: Iterable[Chunk], **options: Any) -> bytes:
     """The body of `events`."""
     return events(*chunks, **options).body
-
-
-def plain(turn: ModelTurn) -> Reply:
-    """The turn as one JSON body, from a server that does not stream."""
-    fields, frames = _wanted_back(turn)
-    calls = [
-        {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
-        | frames.get(index, {})
-        for index, one in enumerate(turn.tool_calls)
-    ]
-    message: Chunk = {"role": "assistant", "content": turn.content, "tool_calls": calls or None, **fields}
-    if turn.reasoning and not fields:
-        message["reasoning_content"] = turn.reasoning
-    body = {
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
-        "usage": {"prompt_tokens": turn.usage.input_tokens, "completion_tokens": turn.usage.output_tokens},
-    }
-    return json_reply(body)

@@ -1,6 +1,5 @@
 """Encodes turns as Anthropic's Messages API sends them, and with the deviations of real servers."""
 
-import json
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing.scripted_model import odd_pieces
-from agent_kernel.testing.wire.reply import Reply, error_reply, events, json_reply
+from agent_kernel.testing.wire.reply import Reply, error_reply, events
 
 Event = dict[str, Any]
 Block = dict[str, Any]
@@ -138,16 +137,6 @@ def _usage(usage: TokenUsage) -> dict[str, Any]:
 def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
     """A turn as a stream. `options`: see `reply.stream`."""
     return events(*events_of(turn, interleave=interleave), **options)
-
-
-def plain(turn: ModelTurn) -> Reply:
-    """The turn as one JSON body, from a server that does not stream."""
-    content = [
-        {**block, "input": json.loads(block["input"])} if block["type"] == "tool_use" else block
-        for block in blocks_of(turn)
-    ]
-    message = {**start()["message"], "content": content, "stop_reason": stop_reason(turn), "usage": _usage(turn.usage)}
-    return json_reply(message)
 
 
 def refusal(status: int, kind: str, message: str, *, times: int = 1, **headers: str) -> Reply:

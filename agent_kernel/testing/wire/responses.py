@@ -8,7 +8,7 @@ from typing import Any
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem
 from agent_kernel.testing.scripted_model import odd_pieces
-from agent_kernel.testing.wire.reply import Reply, events, json_reply
+from agent_kernel.testing.wire.reply import Reply, events
 
 Event = dict[str, Any]
 
@@ -127,12 +127,6 @@ def numbered(events: Iterable[Event]) -> list[Event]:
 def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
     """A turn as a stream. `options`: see `reply.stream`."""
     return events(*numbered(events_of(turn, interleave=interleave)), **options)
-
-
-def plain(turn: ModelTurn) -> Reply:
-    """The turn as one JSON body, from a server that does not stream."""
-    whole = events_of(turn)[-1]["response"]
-    return json_reply(whole)
 
 
 _BEGUN: dict[str, Event] = {

@@ -40,8 +40,6 @@ class WireApi:
     """Its calls in turns, piece by piece."""
     event_stream: Callable[..., bytes]
     """Events as bytes. It takes `newline`, `comments` and `done`."""
-    plain: Callable[[ModelTurn], Reply]
-    """A turn as one JSON body, from a server that does not stream."""
     changes: Mapping[str, Callable[[Events], Events]]
     """Ways in which servers get the events wrong, with nothing lost."""
     text: Callable[[Iterable[str]], Events]
@@ -93,7 +91,6 @@ class WireApi:
             "bom": Reply(body=b"\xef\xbb\xbf" + body),
             "no last blank line": Reply(body=body.rstrip(b"\n")),
             "interleaved": Reply(body=self.event_stream(self.interleaved(turn)), split_every=11),
-            "not streamed": self.plain(turn),
             **changed,
         }
 
@@ -124,7 +121,6 @@ CHAT = WireApi(
     events_of=lambda turn: list(chat.chunks_of(turn)),
     interleaved=lambda turn: list(chat.chunks_of(turn, interleave=True)),
     event_stream=chat.event_stream,
-    plain=chat.plain,
     changes={"no indices": _without_indices},
     text=lambda pieces: [chat.delta(content=piece) for piece in pieces],
     text_end=lambda _: [chat.delta("stop")],
@@ -164,28 +160,6 @@ def only_last(events: Events) -> Events:
     return events[:1] + events[-1:]
 
 
-def without_output(events: Events) -> Events:
-    return [*events[:-1], {**events[-1], "response": {**events[-1]["response"], "output": []}}]
-
-
-def changing_ids(events: Events) -> Events:
-    """Use another item id in each event (LiteLLM)."""
-    return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
-
-
-def one_index(events: Events) -> Events:
-    """Put all items under one index."""
-    return [{**event, "output_index": 0} if "output_index" in event else event for event in events]
-
-
-def other_call_ids(events: Events) -> Events:
-    """Use other ids in the last event than before (vLLM)."""
-    whole = events[-1]["response"]
-    items = [{**item, "id": f"other_{at}"} for at, item in enumerate(whole["output"])]
-    items = [{**item, "call_id": "call_other"} if "call_id" in item else item for item in items]
-    return [*events[:-1], {**events[-1], "response": {**whole, "output": items}}]
-
-
 RESPONSES = WireApi(
     name="responses",
     make=ResponsesApi,
@@ -193,16 +167,11 @@ RESPONSES = WireApi(
     events_of=lambda turn: responses.numbered(responses.events_of(turn)),
     interleaved=lambda turn: responses.numbered(responses.events_of(turn, interleave=True)),
     event_stream=reply.event_stream,
-    plain=responses.plain,
     changes={
         "all at the end": only_last,
         "items not opened": without("item.added", "part.added"),
         "no deltas": without(".delta"),
         "items not ended": without("text.done", "arguments.done", "part.done", "item.done"),
-        "nothing in the end": without_output,
-        "other ids each time": changing_ids,
-        "one index": one_index,
-        "other ids in the end": other_call_ids,
     },
     text=_responses_text,
     text_end=lambda pieces: responses.item_events([responses.message("".join(pieces))])[-2:],
@@ -234,10 +203,8 @@ MESSAGES = WireApi(
     events_of=lambda turn: messages.events_of(turn)[:-1],
     interleaved=lambda turn: messages.events_of(turn, interleave=True)[:-1],
     event_stream=_messages_stream,
-    plain=messages.plain,
     changes={
         "pings": lambda events: [one for event in events for one in (messages.PING, event)],
-        "unknown events": lambda events: [one for event in events for one in ({"type": "mood"}, event)],
         "not opened": lambda events: events[1:],
         "not ended": lambda events: [event for event in events if event["type"] != "content_block_stop"],
     },

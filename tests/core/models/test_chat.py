@@ -151,14 +151,6 @@ def encrypted(data: str, index: object = 0, **fields: Any) -> dict[str, Any]:
             [[encrypted("e1", id="a")], [encrypted("e2", id="b")]],
             [encrypted("e1", id="a"), encrypted("e2", id="b")],
         ),
-        # Only the first piece says what it is.
-        (
-            [[text("a"), encrypted("e1", 1)], [{"index": 0, "text": "b"}, {"index": 1, "data": "e2"}]],
-            [text("ab"), encrypted("e1e2", 1)],
-        ),
-        # Without an index, the place in the list stands for it.
-        ([[{"text": "a"}, {"text": "b"}], [{"text": "c"}]], [{"text": "ac"}, {"text": "b"}]),
-        ([[text("a", signature=None)], [text("b", signature="s")]], [text("ab", signature="s")]),
         # What is no list of objects.
         ([[], {"type": "reasoning.text"}, "Hm", 5, [None, "Hm", ["Hm"]]], None),
     ],
@@ -173,13 +165,9 @@ def test_reasoning_details_go_back_as_one_list(sent: list[Any], kept: list[Any] 
     [
         ([{"reasoning_content": "Hm"}, {"reasoning_content": "m"}], "Hmm", {"reasoning_content": "Hmm"}),
         ([{"reasoning_content": ""}], "", {"reasoning_content": ""}),
-        ([{"reasoning_content": None}, {"reasoning": None}], "", {}),
         ([{"reasoning": "Hm"}], "Hm", {"reasoning": "Hm"}),
-        ([{"reasoning": ""}], "", {}),
         ([{"reasoning": "Hm", "reasoning_content": "Hm"}], "Hm", {"reasoning_content": "Hm"}),
         ([{"reasoning": "Hm", "reasoning_details": [text("Hm")]}], "Hm", {"reasoning_details": [text("Hm")]}),
-        ([{"reasoning_content": 5}, {"reasoning_content": ["Hm"]}, {"reasoning": {"text": "Hm"}}], "HmHm", {}),
-        ([{"reasoning_content": "x" * 3_000}] * 1_500, "x" * 4_500_000, {"reasoning_content": "x" * 4_500_000}),
     ],
 )
 def test_reasoning_is_kept_apart_and_goes_back_under_the_name_under_which_it_came(
@@ -199,13 +187,8 @@ AGAIN = '{"s":"\\u00f6","n":1}'
     "pieces",
     [
         [WHOLE, AGAIN],
-        ['{"n": 1', ', "s": "ö"}', WHOLE],
         [WHOLE, json.dumps(WHOLE)],
         [json.dumps(AGAIN), "\n", WHOLE, WHOLE],
-        [json.dumps(WHOLE)],
-        [WHOLE, json.loads(WHOLE)],
-        [{}, '{"n": 1', ', "s": "ö"}'],
-        ['{"n"', '{"n": 1, ', WHOLE],
     ],
 )
 @pytest.mark.parametrize("again", ["f", ""])
@@ -215,9 +198,7 @@ def test_arguments_that_were_sent_again_are_one_call(pieces: list[Any], again: s
     assert json.loads(got.arguments) == json.loads(WHOLE)
 
 
-@pytest.mark.parametrize(
-    "pieces", [[WHOLE, '{"n": 2}'], ['{"n": 1}', '{"n": true}'], ["{}", '{"n": 1}'], [WHOLE, '{"n"'], [WHOLE, "5"]]
-)
+@pytest.mark.parametrize("pieces", [[WHOLE, '{"n": 2}'], [WHOLE, '{"n"'], [WHOLE, "5"]])
 def test_different_objects_for_one_call_stay_as_they_came(pieces: list[str]) -> None:
     [got] = calls_from(*([piece("f", one, 0, "c")] for one in pieces))
     assert got.arguments == "".join(pieces)

@@ -122,7 +122,7 @@ def openrouter(raw: Any) -> dict[str, Any]:
         ({"message": json.dumps(REAL), "error_code": "BAD_REQUEST"}, SAID),
         (
             {"detail": [{"loc": ["body", "tools", 0], "msg": "Field required", "type": "missing"}, {"msg": SAID}]},
-            f"body.tools.0: Field required; {SAID}",
+            f"body.tools.0: Field required: {SAID}",
         ),
         ({"status": "failure"}, '{"status":"failure"}'),
     ],

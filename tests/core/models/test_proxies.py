@@ -134,8 +134,8 @@ class Authority:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[tuple[int, list[str]]]:
-        reply = chat.plain(say("Hi"))
-        async with serving(lambda _: http("200 OK", reply.body, "application/json"), self._context) as served:
+        reply = chat.streamed(say("Hi"))
+        async with serving(lambda _: http("200 OK", reply.body, "text/event-stream"), self._context) as served:
             yield served
 
 

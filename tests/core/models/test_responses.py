@@ -183,7 +183,7 @@ def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_
 
 
 def test_an_answer_that_ends_without_its_last_event_is_cut_off_however_much_has_come() -> None:
-    with pytest.raises(Fault, match="the connection ended in the middle of the answer"):
+    with pytest.raises(Fault, match="the connection ended in the middle of a call"):
         read(event_stream(numbered(events_of(TURN))[:-1]) + b"data: [DONE]\n\n")
 
 

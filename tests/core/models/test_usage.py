@@ -100,7 +100,7 @@ def costing(api: WireApi, turn: ModelTurn, cost: Any) -> Events:
 async def test_a_cost_in_an_answer_or_in_litellms_header_is_read(api: WireApi) -> None:
     for answer in (
         Reply(body=api.event_stream(costing(api, TURN, 0.25))),
-        replace(api.plain(TURN), headers={"x-litellm-response-cost": "0.25"}),
+        api.streamed(TURN, headers={"x-litellm-response-cost": "0.25"}),
     ):
         async with connected(answer, api=api) as (_, model):
             assert not model.facts.reports_cost
