@@ -61,8 +61,6 @@ class ModelList:
         """When the latest is no longer current."""
         self._known: Mapping[str, Capabilities] = {}
         """From the latest that has no fault: it stays in use while the service is down."""
-        self._probed = False
-        """Whether it was asked once more after a turn."""
         self._fetches: set[asyncio.Task[Listing]] = set()
 
     async def listing(self, *, fresh: bool = False) -> Listing:
@@ -77,27 +75,17 @@ class ModelList:
 
     async def learn(self) -> None:
         """Fetch a near server's list, because nothing else knows its models' capabilities. Waits for the first one, a
-        few seconds at most; a later one comes in the background. Raises nothing."""
+        few seconds at most; a later one comes in the background, because Ollama and LM Studio tell a model's context
+        once they have loaded it. Raises nothing."""
         if not self.client.endpoint.is_near:
             return
         with suppress(AgentKernelError, OSError, ValueError):  # its first import may take longer than the list
             await self.client.open()
-        fetching = self._fetch(fresh=False)
+        fetching = asyncio.get_running_loop().create_task(self.listing())
+        self._fetches.add(fetching)
+        fetching.add_done_callback(self._fetches.discard)
         if not self._known:
             await asyncio.wait({fetching}, timeout=LEARN_SECONDS)
-
-    def probe(self, wire_name: str) -> None:
-        """Fetch a near server's list once more, in the background, after a turn: Ollama and LM Studio tell a model's
-        context once they have loaded it."""
-        if self.client.endpoint.is_near and not self._probed and self.capabilities(wire_name).context_tokens is None:
-            self._probed = True
-            self._fetch(fresh=True)
-
-    def _fetch(self, *, fresh: bool) -> asyncio.Task[Listing]:
-        task = asyncio.get_running_loop().create_task(self.listing(fresh=fresh))
-        self._fetches.add(task)
-        task.add_done_callback(self._fetches.discard)
-        return task
 
     async def aclose(self) -> None:
         """Cancel the requests in the background, and close the connections."""
@@ -160,17 +148,16 @@ class ModelList:
                 return [(name, said.over(own)) for name, said in found]
             case ["vllm"] if isinstance(await self._try("../version"), dict):
                 return [(name, said.over(Capabilities(server="vLLM"))) for name, said in found]
-            case _ if any(said != NOTHING_KNOWN for _, said in found):
-                return found
-            case _:
-                return await self._of_studio_or_ollama([name for name, _ in found]) or found
+        if any(said != NOTHING_KNOWN for _, said in found):
+            return found
+        studio = rows_of(await self._try("../api/v0/models"))
+        if any("state" in row for row in studio):
+            return [(name, said.over(Capabilities(server="LM Studio"))) for name, said in read_rows(studio)]
+        return await self._of_ollama([name for name, _ in found]) or found
 
-    async def _of_studio_or_ollama(self, names: list[str]) -> list[tuple[str, Capabilities]]:
-        """The capabilities from the further lists of LM Studio and Ollama; empty for other servers."""
-        studio, running = await asyncio.gather(self._try("../api/v0/models"), self._try("../api/ps"))
-        rows = rows_of(studio)
-        if rows and any("state" in row for row in rows):
-            return [(name, said.over(Capabilities(server="LM Studio"))) for name, said in read_rows(rows)]
+    async def _of_ollama(self, names: list[str]) -> list[tuple[str, Capabilities]]:
+        """The capabilities from the further lists of Ollama; empty for other servers."""
+        running = await self._try("../api/ps")
         if not isinstance(running, dict) or "models" not in running:
             return []
         loaded = {row.get("model") or row.get("name"): row for row in rows_of(running)}

@@ -1,14 +1,14 @@
-"""Requests to one endpoint by the `openai` client's headers and transport. Its key is read again for each request and
-sent to its address only.
+"""Requests to one endpoint over the `openai` package's transport. Its key is read again for each request and sent to
+its address only.
 
-Requests and answers are bytes. The client's own `post` is not used: it reads a refusal whole, however long it is.
+Requests and answers are bytes. The client of that package is not used: it reads a refusal whole, however long it is.
 """
 
 import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
@@ -25,7 +25,6 @@ from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
-    from openai import AsyncOpenAI
 
 PLACEHOLDER_KEY = "no-key-needed"
 """Sent if an endpoint has no key: some servers refuse a request without one, whatever it is."""
@@ -36,13 +35,17 @@ MOST_REFUSAL_BYTES = 2**20
 CERTIFICATE_SETTINGS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name authorities to trust, each as its users know it from OpenSSL, requests and curl."""
 CUT = "the connection was closed early"
-_OWN_HEADERS = {
+_HEADERS = {
     "Accept": "application/json",
+    "Accept-Encoding": "identity",
     "Content-Type": "application/json",
     "User-Agent": f"agent-kernel/{__version__}",
-    "anthropic-version": "2026-10-21",
 }
-"""Of requests to Anthropic's API, which gets neither the openai client's headers nor what is set for OpenAI."""
+_ANTHROPIC_HEADERS = {"anthropic-version": "2026-10-21"}
+_OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+_CUSTOM_HEADERS = "OPENAI_CUSTOM_HEADERS"
+"""The variables that OpenAI's own client reads; the last has a header a line, a gateway's own authorization among them.
+They are for the endpoint that the same environment names."""
 
 
 class Client:
@@ -55,7 +58,7 @@ class Client:
         self.endpoint = endpoint
         self.clock = clock or Clock()
         self._others = others
-        self._opened: tuple[AsyncOpenAI, AsyncClient] | None = None
+        self._transport: AsyncClient | None = None
         self.proxy = ""
         """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
 
@@ -64,37 +67,37 @@ class Client:
         key = self.endpoint.read_key()
         return (*((key,) if key else ()), *self._others())
 
-    async def open(self) -> "tuple[AsyncOpenAI, AsyncClient]":
-        """The client and its transport. Raises `ConfigurationError` for certificates and proxies of the environment
-        that can't be used."""
-        if self._opened is None:
+    async def open(self) -> "AsyncClient":
+        """The transport. Raises `ConfigurationError` for certificates and proxies of the environment that can't be
+        used."""
+        if self._transport is None:
             # In a thread: the first import takes half a second, reading the certificates some more.
             made = await asyncio.to_thread(self._make)
-            self._opened = self._opened or made
-        return self._opened
+            self._transport = self._transport or made
+        return self._transport
 
-    def _make(self) -> "tuple[AsyncOpenAI, AsyncClient]":
-        with suppress(ImportError):
-            # The client looks into this module where it is loaded; another thread, which loads LangGraph, may have
-            # loaded half of it.
-            import httpx  # noqa: F401 -- loaded ahead of its use
+    def _make(self) -> "AsyncClient":
         from httpx2 import Timeout
-        from openai import AsyncOpenAI, DefaultAioHttpClient
+        from openai import DefaultAioHttpClient
 
         proxy, self.proxy = _proxy_for(self.endpoint)
-        transport = DefaultAioHttpClient(
+        return DefaultAioHttpClient(
             verify=certificates(),
             proxy=proxy,
             trust_env=False,
             follow_redirects=False,  # the conversation would go to an address that is not configured
             timeout=Timeout(self.endpoint.idle_seconds, connect=CONNECT_SECONDS),
         )
-        client = AsyncOpenAI(api_key=self._key, base_url=self.endpoint.base_url, max_retries=0, http_client=transport)
-        if not (self.endpoint.ambient and self.endpoint.name == OPENAI):
-            # What the environment names for OpenAI is for the endpoint that the same environment names.
-            client.organization = client.project = None
-            client._custom_headers = {}  # docs/decisions/hooks.md
-        return client, transport
+
+    def _headers(self, api: ApiName) -> dict[str, str]:
+        headers = {**_HEADERS, "Authorization": f"Bearer {self.endpoint.read_key() or PLACEHOLDER_KEY}"}
+        if api == "messages":
+            return headers | _ANTHROPIC_HEADERS
+        if self.endpoint.ambient and self.endpoint.name == OPENAI:
+            headers |= {name: os.environ[setting] for name, setting in _OPENAI_HEADERS.items() if setting in os.environ}
+            lines = (line.partition(":") for line in os.environ.get(_CUSTOM_HEADERS, "").splitlines())
+            headers |= {name.strip().title(): value.strip() for name, colon, value in lines if colon}
+        return headers
 
     @asynccontextmanager
     async def request(self, path: str, body: bytes | None, api: ApiName) -> AsyncIterator["Response"]:
@@ -102,20 +105,18 @@ class Client:
 
         Raises `ConfigurationError`, and `Fault` for every other failure, a refusal among them.
         """
-        client, transport = await self.open()
+        transport = await self.open()
         import aiohttp
         import httpx2
 
-        version = client.base_url.path.rstrip("/").rpartition("/")[2]  # providers document paths with and without it
-        theirs = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
-        headers = httpx2.Headers({"Authorization": f"Bearer {await self._key()}"})
-        headers.update(_OWN_HEADERS if api == "messages" else theirs)  # a gateway's own authorization among them
-        headers["Accept-Encoding"] = "identity"
+        base = httpx2.URL(f"{self.endpoint.base_url.rstrip('/')}/")
+        version = base.path.rstrip("/").rpartition("/")[2]  # providers document paths with and without it
+        headers = self._headers(api)
         if body is not None:
             headers["Content-Length"] = str(len(body))
         request = transport.build_request(
             "GET" if body is None else "POST",
-            client.base_url.join(path.removeprefix(f"{version}/")),
+            base.join(path.removeprefix(f"{version}/")),
             content=None if body is None else _in_pieces(body),
             headers=headers,
         )
@@ -144,13 +145,10 @@ class Client:
             except orjson.JSONDecodeError:
                 raise Fault("answer", "its answer is not JSON") from None
 
-    async def _key(self) -> str:
-        return self.endpoint.read_key() or PLACEHOLDER_KEY
-
     async def aclose(self) -> None:
-        if self._opened is not None:
-            await self._opened[0].close()
-            self._opened = None
+        if self._transport is not None:
+            await self._transport.aclose()
+            self._transport = None
 
 
 async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
@@ -207,18 +207,7 @@ def configured(name: str, fields: Any) -> Endpoint | BrokenEndpoint:
 def _first_fault(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    match first["type"], where:
-        case "extra_forbidden", _:
-            known = ", ".join(sorted(_Fields.model_fields))
-            return f"there is no field {where!r}. It takes {known}."
-        case "literal_error", "api":
-            return f"its api must be one of {', '.join(get_args(ApiName))}."
-        case "missing", _:
-            return f"it has no {where}."
-        case _, "":
-            return "it must be a dictionary with a base_url."
-        case _:
-            return f"{where}: {first['msg']}."
+    return f"{f'{where}: ' if where else ''}{first['msg']}. Its fields are {', '.join(sorted(_Fields.model_fields))}."
 
 
 def of_environment(variables: Mapping[str, str]) -> Iterator[Endpoint | BrokenEndpoint]:

@@ -143,7 +143,6 @@ class HttpModel:
 
     def _note_answer(self, turn: ModelTurn, request: ModelRequest, body: bytes) -> None:
         self._reports_cost = turn.usage.cost is not None
-        self._models.probe(self._wire_name)
         self._fallbacks.note_answer()
         self._limit.accept(turn.usage.input_tokens or _fewest_tokens(request, body))
 

@@ -1,7 +1,6 @@
 """Turns that are no answer: filtered, refused, cut off before a word, empty, or a call that was written as text."""
 
 from collections.abc import Collection
-from typing import assert_never
 
 from agent_kernel.errors import ModelError
 from agent_kernel.models.base import LocalServer, ModelTurn
@@ -11,6 +10,13 @@ _QUOTED = 500
 """The most characters of a service's or a model's words that a message quotes."""
 _AGAIN = "Try again, or choose another model."
 _OTHERWISE = "Say it in other words, or choose another model."
+
+_READS_CALLS: dict[LocalServer, str] = {
+    "vLLM": "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser for this model.",
+    "llama.cpp": "Start llama-server with --jinja, and if need be a --chat-template-file that has tools.",
+    "Ollama": "Ollama needs a template with tools for this model: `ollama show` lists what it can do.",
+    "LM Studio": "LM Studio reads the calls of models that it marks for tool use.",
+}
 
 
 class NoAnswer(ModelError):
@@ -74,22 +80,12 @@ def _written(call: TextCall, server: LocalServer | None) -> str:
 
 def _lacks(server: LocalServer | None) -> str:
     """What a server needs in order to read the calls of its model."""
-    match server:
-        case "vLLM":
-            return "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser for this model."
-        case "llama.cpp":
-            return "Start llama-server with --jinja, and if need be a --chat-template-file that has tools."
-        case "Ollama":
-            return "Ollama needs a template with tools for this model: `ollama show` lists what it can do."
-        case "LM Studio":
-            return "LM Studio reads the calls of models that it marks for tool use."
-        case None:
-            return (
-                "Its server does not read this model's calls: vLLM needs --enable-auto-tool-choice and "
-                "--tool-call-parser, llama.cpp --jinja, Ollama a template with tools."
-            )
-        case _:
-            assert_never(server)
+    if server is None:
+        return (
+            "Its server does not read this model's calls: vLLM needs --enable-auto-tool-choice and "
+            "--tool-call-parser, llama.cpp --jinja, Ollama a template with tools."
+        )
+    return _READS_CALLS[server]
 
 
 def _for(reason: str) -> str:

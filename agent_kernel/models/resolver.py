@@ -18,7 +18,7 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES, near
+from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
@@ -250,19 +250,11 @@ class ModelResolver:
             return self.endpoints[OPENAI], name
         if len(self.endpoints) == 1:
             return next(iter(self.endpoints.values())), name
-        raise ConfigurationError(f"No endpoint lists the model {name!r}. {self._advice(name)}")
-
-    def _advice(self, name: str) -> str:
-        listed = [
-            f"{endpoint.name}/{other}"
-            for endpoint in self.endpoints.values()
-            if isinstance(endpoint, Endpoint)
-            for other in self._list(endpoint).names()
-        ]
-        if names := near(name, listed):
-            return f"Near that: {', '.join(names)}. `%agent models` lists what there is."
         whole = ", ".join(f"{endpoint}/{name}" for endpoint in self.endpoints)
-        return f"Say which one serves it: {whole}. `%agent models` lists what there is."
+        raise ConfigurationError(
+            f"No endpoint lists the model {name!r}. Say which one serves it: {whole}. `%agent models` lists what "
+            "there is."
+        )
 
     def _is_whole(self, prefix: str, rest: str) -> bool:
         """Whether a name such as `openai/gpt-oss-20b` is a service's own name for a model, as at OpenRouter, LM Studio

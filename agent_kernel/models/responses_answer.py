@@ -131,6 +131,8 @@ class ResponsesReader(AnswerReader):
 
     def _broken_call(self) -> str | None:
         """The name of a call that has begun and not ended, or that was ended with incomplete arguments."""
+        if self._finish == "content_filter":
+            return None
         calls = _calls(self._items)
         for call in calls:
             if call.get("status") == "incomplete" and not is_object(_arguments(call)):
@@ -150,7 +152,7 @@ class ResponsesReader(AnswerReader):
             told = [text for item in thoughts for text in _texts(item.get("summary")) or _texts(item.get("content"))]
             self._deltas.add_text("reasoning", PARTS_APART.join(told))
         calls, names = _calls(items), list(self._begun.values())
-        if [as_text(call.get("name")) for call in calls[: len(names)]] != names:
+        if any(as_text(call.get("name")) != name for call, name in zip(calls, names, strict=False)):
             raise Fault("answer", "the server mixed up two calls", retry=True)
         for call in calls[len(names) :]:
             self._begin_call(f"at the end {len(self._begun)}", call)
@@ -249,7 +251,17 @@ def _opaque(item: Output) -> dict[str, Any] | None:
     if _TYPE.fullmatch(as_text(item.get("type"))) is None or not as_text(item.get("id")):
         return None
     raw = {name: value for name, value in item.items() if value is not None}  # services send null and refuse it
-    # Without its content reasoning only refers to something that the service did not store.
-    if raw["type"] == "reasoning" and not (raw.get("encrypted_content") or raw.get("content")):
-        return None
+    if raw["type"] == "reasoning":
+        raw = {"summary": []} | raw
+        if not (_are_texts(raw["summary"], "summary_text") and _are_texts(raw.get("content", []), "reasoning_text")):
+            return None
+        # Without its content it only refers to something that the service did not store.
+        if not (as_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
+            return None
     return raw if is_storable(raw) else None
+
+
+def _are_texts(parts: Any, kind: str) -> bool:
+    return isinstance(parts, list) and all(
+        isinstance(part, dict) and part.get("type") == kind and isinstance(part.get("text"), str) for part in parts
+    )

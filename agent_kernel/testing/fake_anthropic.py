@@ -19,6 +19,7 @@ from agent_kernel.testing.wire.schemas import WrongRequest, check_messages_reque
 
 FAKE_ANTHROPIC_KEY = "sk-ant-fake-0123456789abcdef"
 Block = dict[str, Any]
+MOST_MARKS = 4
 _THOUGHT = ("thinking", "redacted_thinking")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
@@ -48,11 +49,9 @@ class FakeAnthropic(FakeService):
         }
 
     def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002 -- as the base has it
-        if "authorization" not in headers and "x-api-key" not in headers:
-            return messages.refusal(401, "authentication_error", "x-api-key header is required")
         try:
             check_messages_request(body)
-            check_request(body, headers)
+            check_request(body)
         except (WrongRequest, Refused) as error:
             self.wrong.append(str(error))
             return messages.refusal(400, "invalid_request_error", str(error))
@@ -85,31 +84,19 @@ class Transcripts:
                 self._after.setdefault(_key(block), _transcript(request))
 
     def check(self, request: dict[str, Any]) -> None:
+        """Raises `Refused`."""
         said = _transcript(request)
         for place, block in _placed(request):
-            if block["type"] not in _THOUGHT:
-                continue
-            if not block.get("signature", block.get("data")):
-                raise Refused(f"{place}.{block['type']}.signature: Field required")
-            before = self._after.get(_key(block))
-            if before is None:
+            before = self._after.get(_key(block)) if block["type"] in _THOUGHT else []
+            if before is None or said[: len(before)] != before:
                 raise Refused(f"{place}: Invalid `signature` in `thinking` block")
-            if said[: len(before)] != before:
-                raise Refused(
-                    f"{place}: Invalid `signature` in `thinking` block. The block is bound to a different "
-                    "conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
-                    '"drop_block".'
-                )
 
 
-def check_request(request: dict[str, Any], headers: Mapping[str, str]) -> None:
+def check_request(request: dict[str, Any]) -> None:
     """Check what the types of the client don't say. Raises `Refused`."""
-    if "anthropic-version" not in headers:
-        raise Refused("anthropic-version: header is required")
-    if not request["messages"]:
-        raise Refused("messages: at least one message is required")
-    _check_settings(request)
-    _check_marks(request)
+    marked = [*request.get("tools", ()), *request.get("system", ()), *(block for _, block in _placed(request))]
+    if (count := sum("cache_control" in one for one in marked)) > MOST_MARKS:
+        raise Refused(f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {count}.")
     for place, block in _placed(request):
         _check_block(place, block)
     _check_turns(request["messages"])
@@ -118,60 +105,30 @@ def check_request(request: dict[str, Any], headers: Mapping[str, str]) -> None:
         raise Refused("Requests which have `tool_use` or `tool_result` blocks in `messages` must define `tools`.")
 
 
-def _check_settings(request: dict[str, Any]) -> None:
-    budget = request.get("thinking", {}).get("budget_tokens", 1024)
-    if not 1024 <= budget < max(request["max_tokens"], 1025):
-        raise Refused("`max_tokens` must be greater than `thinking.budget_tokens`.")
-    for index, tool in enumerate(request.get("tools", ())):
-        if not _NAME.match(tool["name"]):
-            raise Refused(f"tools.{index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
-    names = [tool["name"] for tool in request.get("tools", ())]
-    if len(set(names)) < len(names):
-        raise Refused("tools: Tool names must be unique.")
-
-
-def _check_marks(request: dict[str, Any]) -> None:
-    marked = sum("cache_control" in one for one in [*request.get("tools", ()), *request.get("system", ())])
-    for _, block in _placed(request):
-        if "cache_control" in block:
-            marked += 1
-            if block["type"] in _THOUGHT:
-                raise Refused(f"{block['type']} blocks cannot have cache_control")
-    if marked > 4:
-        raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {marked}.")
-
-
 def _check_block(place: str, block: Block) -> None:
     match block["type"]:
-        case "text":
-            if not block["text"].strip():
-                raise Refused("messages: text content blocks must contain non-whitespace text")
-        case "tool_use":
-            if not _ID.match(block["id"]):
-                raise Refused(f"{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
-            if not _NAME.match(block["name"]):
-                raise Refused(f"{place}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
-        case "tool_result":
-            content = block.get("content", "")
-            for inner in content if isinstance(content, list) else ():
+        case "text" if not block["text"].strip():
+            raise Refused("messages: text content blocks must contain non-whitespace text")
+        case "tool_use" if not (_ID.match(block["id"]) and _NAME.match(block["name"])):
+            raise Refused(f"{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+        case "tool_result" if isinstance(content := block.get("content"), list):
+            for inner in content:
                 _check_block(f"{place}.tool_result.content", inner)
 
 
 def _check_turns(messages: list[dict[str, Any]]) -> None:
-    """Check that every call is answered in the next message, before anything else there."""
-    if messages[0]["role"] != "user":
-        raise Refused('messages: first message must use the "user" role')
+    """Check that roles alternate, and that every call is answered in the next message, before anything else there."""
+    roles = [message["role"] for message in messages]
+    if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
+        raise Refused('messages: roles must alternate between "user" and "assistant", and begin and end with "user"')
     seen: set[str] = set()
     waiting: list[str] = []
     for index, message in enumerate(messages):
-        results = [block.get("tool_use_id") for block in message["content"] if block["type"] == "tool_result"]
+        results = [block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"]
         if sorted(results) != sorted(waiting):
-            missing = ", ".join(sorted(set(waiting) - set(results)))
             raise Refused(
-                f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                f"{missing}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
-                if missing
-                else f"messages.{index}.content: unexpected `tool_use_id` found in `tool_result` blocks: {results}."
+                f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after, or the "
+                f"other way round: {waiting}, {results}."
             )
         if any(block["type"] != "tool_result" for block in message["content"][: len(results)]):
             raise Refused(f"messages.{index}: `tool_result` blocks must come first in the message.")
@@ -179,14 +136,6 @@ def _check_turns(messages: list[dict[str, Any]]) -> None:
         if seen & set(waiting) or len(set(waiting)) < len(waiting):
             raise Refused(f"messages.{index}: `tool_use` ids must be unique")
         seen |= set(waiting)
-        if index and message["role"] == messages[index - 1]["role"]:
-            raise Refused('messages: roles must alternate between "user" and "assistant"')
-    if waiting:
-        raise Refused(f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks")
-    if messages[-1]["role"] == "assistant":
-        raise Refused(
-            "This model does not support assistant message prefill. The conversation must end with a user message."
-        )
 
 
 def _placed(request: dict[str, Any]) -> Iterator[tuple[str, Block]]:

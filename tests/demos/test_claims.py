@@ -5,7 +5,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-import nbformat
 import pandas as pd
 import pytest
 
@@ -89,23 +88,3 @@ def test_each_number_of_an_answer_was_computed_or_asked_for_before_or_is_true_of
         left |= {number for number in numbers(turn.answer.content) if not rounds_to(number, sources)}
         sources |= numbers(str(turn.answer.calls))
     assert left == (set(BESIDE[name]()) if name in BESIDE else set())
-
-
-PENGUINS, RAW, YEARS = data("penguins"), data("penguins-raw"), data("sunspots")["YEAR"]
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("cleaning", f"empty in {RAW['Comments'].isna().sum()} of {len(RAW)} rows"),
-        ("plots", f"from {YEARS.min()} to {YEARS.max()}"),
-        ("policies", f"each of {len(data('nile'))} years"),
-        ("tools", f"each of {len(data('nile'))} years"),
-        ("replaying", f"The data are {len(PENGUINS)} penguins"),
-        ("replaying", f"({PENGUINS.groupby('species')['flipper_length_mm'].mean()['Adelie']:.1f} mm)"),
-        ("when-things-break", f"The data end in {PENGUINS['year'].max()}"),
-    ],
-)
-def test_the_texts_of_a_notebook_are_true_of_the_data(name: str, said: str) -> None:
-    notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
-    assert said in "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")

@@ -57,14 +57,6 @@ def test_the_saved_outputs_name_no_machine_no_time_and_no_id(name: str) -> None:
             assert not (found := NOT_ANYBODYS.search(_texts(output))), (cell.source, found)
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_its_links_lead_somewhere_and_the_index_leads_to_it(name: str) -> None:
-    prose = "\n".join(cell.source for cell in notebook(name).cells if cell.cell_type == "markdown")
-    for target in re.findall(r"\]\(([^)#:]+)\)", prose):
-        assert (NOTEBOOKS / target).exists(), target
-    assert f"({name}.ipynb)" in (NOTEBOOKS / "README.md").read_text(encoding="utf-8")
-
-
 def _texts(output: nbformat.NotebookNode) -> str:
     if output.output_type == "stream":
         return str(output.text)

@@ -70,17 +70,16 @@ def _call_pieces(call: RequestedCall, index: int, frame: Chunk) -> Iterator[Chun
     yield from ({"index": index, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))
 
 
-def streamed(turn: ModelTurn, *, interleave: bool = False, done: bool = True, **options: Any) -> Reply:
-    """A turn as a stream. `options`: see `reply.stream`. Not made of a list: a call of a million characters is as many
-    objects, and garbage collections that look at all of them hold up whatever else runs in the process."""
-    return reply.stream(chunks_of(turn, interleave=interleave), done=done, **options)
+def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
+    """A turn as a stream. `options` are fields of `Reply`."""
+    return Reply(body=event_stream(chunks_of(turn, interleave=interleave)), **options)
 
 
 def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:
-    """Chunks exactly as given, and by default the mark at the end. `options`: see `reply.stream`."""
-    return reply.events(*chunks, done=done, **options)
+    """Chunks exactly as given, and by default the mark at the end. `options` are fields of `Reply`."""
+    return Reply(body=event_stream(chunks, done=done), **options)
 
 
-def event_stream(chunks: Iterable[Chunk], **options: Any) -> bytes:
-    """The body of `events`."""
-    return events(*chunks, **options).body
+def event_stream(chunks: Iterable[Chunk], *, done: bool = True) -> bytes:
+    """The body of `events`. A call of a million characters is as many chunks, so they need not be a list."""
+    return reply.event_stream(chunks, done=done)

@@ -135,7 +135,7 @@ def _usage(usage: TokenUsage) -> dict[str, Any]:
 
 
 def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
-    """A turn as a stream. `options`: see `reply.stream`."""
+    """A turn as a stream. `options` are fields of `Reply`."""
     return events(*events_of(turn, interleave=interleave), **options)
 
 

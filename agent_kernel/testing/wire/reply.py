@@ -26,32 +26,19 @@ class Reply:
     """How many consecutive requests get this answer."""
 
 
-def event_stream(events: Iterable[Any], *, newline: str = "\n", done: bool = False, comments: bool = False) -> bytes:
-    """Server-sent events, with their names where they have a type. `comments` puts a keep-alive before each, `done`
-    OpenAI's mark at the end."""
+def event_stream(events: Iterable[Any], *, done: bool = False) -> bytes:
+    """Server-sent events, with their names where they have a type. `done` puts OpenAI's mark at the end."""
     lines: list[str] = []
     for event in events:
-        if comments:
-            lines += [": keep-alive", ""]
         if isinstance(event, dict) and "type" in event:
-            lines.append(f"event: {event['type']}")
-        lines += [f"data: {json.dumps(event, ensure_ascii=False)}", ""]
-    if done:
-        lines += ["data: [DONE]", ""]
-    return "".join(line + newline for line in lines).encode()
+            lines.append(f"event: {event['type']}\n")
+        lines.append(f"data: {json.dumps(event, ensure_ascii=False)}\n\n")
+    return "".join([*lines, *(["data: [DONE]\n\n"] if done else [])]).encode()
 
 
-def events(*given: Any, **options: Any) -> Reply:
-    """Events exactly as given. `options`: see `stream`."""
-    return stream(given, **options)
-
-
-def stream(
-    given: Iterable[Any], *, newline: str = "\n", done: bool = False, comments: bool = False, **options: Any
-) -> Reply:
-    """As `events`, for so many that each is better made when its turn comes. `newline`, `done` and `comments`: see
-    `event_stream`; `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
-    return Reply(body=event_stream(given, newline=newline, done=done, comments=comments), **options)
+def events(*given: Any, done: bool = False, **options: Any) -> Reply:
+    """Events exactly as given. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
+    return Reply(body=event_stream(given, done=done), **options)
 
 
 def json_reply(body: Any, **options: Any) -> Reply:

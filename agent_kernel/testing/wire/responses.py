@@ -125,7 +125,7 @@ def numbered(events: Iterable[Event]) -> list[Event]:
 
 
 def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
-    """A turn as a stream. `options`: see `reply.stream`."""
+    """A turn as a stream. `options` are fields of `Reply`."""
     return events(*numbered(events_of(turn, interleave=interleave)), **options)
 
 

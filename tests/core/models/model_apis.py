@@ -39,7 +39,7 @@ class WireApi:
     interleaved: Callable[[ModelTurn], Events]
     """Its calls in turns, piece by piece."""
     event_stream: Callable[..., bytes]
-    """Events as bytes. It takes `newline`, `comments` and `done`."""
+    """Events as bytes. It takes `done`."""
     changes: Mapping[str, Callable[[Events], Events]]
     """Ways in which servers get the events wrong, with nothing lost."""
     text: Callable[[Iterable[str]], Events]
@@ -62,12 +62,12 @@ class WireApi:
     def reader(self) -> AnswerReader:
         return self.make("fake", "http://fake").reader()
 
-    def body(self, turn: ModelTurn, **options: Any) -> bytes:
-        return self.event_stream(self.events_of(turn), **options)
+    def body(self, turn: ModelTurn) -> bytes:
+        return self.event_stream(self.events_of(turn))
 
-    def streamed(self, turn: ModelTurn, *, newline: str = "\n", comments: bool = False, **options: Any) -> Reply:
+    def streamed(self, turn: ModelTurn, **options: Any) -> Reply:
         """`options` are fields of `Reply`."""
-        return Reply(body=self.body(turn, newline=newline, comments=comments), **options)
+        return Reply(body=self.body(turn), **options)
 
     def saying(self, *pieces: str, end: bool = True) -> bytes:
         """An answer of these pieces of text, an event each."""
@@ -85,9 +85,8 @@ class WireApi:
         changed = {name: Reply(body=self.event_stream(change(right))) for name, change in self.changes.items()}
         return {
             "plain": Reply(body=body),
-            "crlf": self.streamed(turn, newline="\r\n"),
-            "cr": self.streamed(turn, newline="\r"),
-            "keep-alives": self.streamed(turn, comments=True),
+            "crlf": Reply(body=body.replace(b"\n", b"\r\n")),
+            "keep-alives": Reply(body=body.replace(b"\n\n", b"\n\n: keep-alive\n\n")),
             "bom": Reply(body=b"\xef\xbb\xbf" + body),
             "no last blank line": Reply(body=body.rstrip(b"\n")),
             "interleaved": Reply(body=self.event_stream(self.interleaved(turn)), split_every=11),

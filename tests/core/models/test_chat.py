@@ -58,7 +58,7 @@ async def test_the_request_asks_for_usage_and_carries_the_tools() -> None:
 
 @pytest.mark.parametrize(
     ("sent", "kept"),
-    [("stop", "stop"), ("eos", "stop"), ("length", "length"), ("max_tokens", "length"), ("content_filter",) * 2],
+    [("eos", "stop"), ("max_tokens", "length")],
 )
 def test_finish_reasons_of_all_servers_are_understood(sent: str, kept: str) -> None:
     assert turn_from(delta(content="Hi"), delta(sent)).finish_reason == kept
@@ -71,11 +71,7 @@ MALFORMED = "MALFORMED_FUNCTION_CALL"
     ("reason", "native", "failure"),
     [
         ("content_filter", None, filtered()),
-        ("content_filter: SAFETY", None, filtered("content_filter: SAFETY")),
         ("SAFETY", None, filtered("SAFETY")),
-        ("content_filter", "PROHIBITED_CONTENT", filtered("PROHIBITED_CONTENT")),
-        ("sensitive", None, filtered("sensitive")),
-        (f"function_call_filter: {MALFORMED}", None, malformed_call(f"function_call_filter: {MALFORMED}")),
         ("error", MALFORMED, malformed_call(MALFORMED)),
     ],
 )
@@ -103,7 +99,6 @@ ONE, TWO = piece("f", '{"p": 1}', call_id="c1"), piece("f", '{"p": 2}', call_id=
         ([[piece("f", '{"x', 0, "c0")], [piece("", '": 1}', 0, "c1")]], [("c0", "f", '{"x": 1}')]),
         # Index zero for every call (Ollama, issue 15457), or none (Gemini, and Ollama before 0.4.7).
         ([[ONE | {"index": 0}], [TWO | {"index": 0}]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
-        ([[ONE | {"index": 0}, TWO | {"index": 0}]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
         ([[ONE, TWO]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
         ([[ONE], [TWO]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
         # Pieces without index belong to the call at their place.
@@ -218,7 +213,6 @@ def test_one_id_at_two_indexes_is_one_call_if_the_arguments_are_the_same(second:
 REFUSED_IDS = [
     "Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.",
     "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got 83.",
-    "messages.5.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
     "Value 'a:b' at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: Member must "
     "satisfy regular expression pattern: [a-zA-Z0-9_-]+",
 ]

@@ -83,14 +83,16 @@ async def test_a_key_that_is_set_later_is_used_by_the_next_run() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"base_url": "http://a/v1", "api": "soap"}, "its api must be one of chat, responses, messages."),
+        (
+            {"base_url": "http://a/v1", "api": "soap"},
+            "api: Input should be",
+        ),
         (
             {"base_url": "http://a/v1", "timeout": 3},
-            "there is no field 'timeout'. It takes api, api_key_env,",
+            "timeout: Extra inputs are not permitted. Its fields are api, api_key_env,",
         ),
-        ({"api": "chat"}, "it has no base_url."),
+        ({"api": "chat"}, "base_url: Field required."),
         ({"base_url": "localhost:11434"}, "must begin with http:// or https://"),
-        ("http://a/v1", "it must be a dictionary with a base_url"),
     ],
 )
 def test_a_mistake_in_one_endpoint_is_told_to_those_who_name_it_and_the_others_work(fields: Any, said: str) -> None:
@@ -99,14 +101,6 @@ def test_a_mistake_in_one_endpoint_is_told_to_those_who_name_it_and_the_others_w
         resolver.resolve("lab/qwen3")
     assert said in str(caught.value)
     assert "api.openai.com" in asked(resolver)
-
-
-def test_the_default_models_are_names_that_the_providers_own_clients_know() -> None:
-    from anthropic.types import model as anthropic_model
-    from openai.types.shared import chat_model
-
-    assert repr(OPENAIS) in repr(chat_model.ChatModel)
-    assert repr(CLAUDE) in repr(anthropic_model.Model)
 
 
 def test_nothing_configured_says_how_to_configure_a_model() -> None:

@@ -50,13 +50,6 @@ async def test_a_refusal_is_said_at_once_with_the_setting_to_change(
         assert words.format(format=FORMATS[api.name]) in str(error)
 
 
-async def test_a_wait_of_an_hour_is_reported_instead_of_waited() -> None:
-    clock = VirtualClock()
-    error = await error_of(failure(429, "Slow down", retry_after="3600"), clock=clock)
-    assert clock.slept == []
-    assert str(error).endswith("(429): Slow down. It asks to wait 3600 s.")
-
-
 async def test_a_failing_server_is_asked_four_times_with_growing_pauses() -> None:
     clock = VirtualClock()
     error = await error_of(failure(500, "Boom", times=4), clock=clock)
@@ -230,15 +223,6 @@ async def test_a_cut_connection_says_after_how_many_words_and_not_what_http_call
         r"What came is kept in the record\. Try again asks the model once more\.",
         str(await error_of(begun, api=api)),
     )
-
-
-async def test_a_connection_that_is_cut_before_a_word_is_said_and_tried_again() -> None:
-    cut = CHAT.streamed(TURN, cut_after=0)
-    async with connected(cut, TURN) as (server, model):
-        (told,) = delays(await collect(model))
-    assert told.cause == f"{server.url} closed the connection, before a word of the answer came."
-    error = await error_of(*[cut] * 4)
-    assert "closed the connection after 4 tries, before a word of the answer came." in str(error)
 
 
 @pytest.mark.parametrize("reply", [CHAT.streamed(TURN, cut_after=0), failure(504, "Gateway Time-out")])

@@ -64,12 +64,6 @@ def test_a_photograph_is_upright_and_without_its_place() -> None:
     assert b"at home" not in picture.data
 
 
-@pytest.mark.parametrize(("mode", "options"), [("RGBA", {}), ("P", {"transparency": 0})])
-def test_what_is_transparent_stands_on_white(mode: str, options: dict[str, int]) -> None:
-    picture = decoded(plain_picture(encoded(Image.new(mode, (20, 10), 0), **options)))
-    assert (picture.mode, picture.getpixel((5, 5))) == ("RGB", (255, 255, 255))
-
-
 NO_PICTURES = {
     "svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "neither PNG nor JPEG"),
     "cut off": (encoded(Image.effect_noise((200, 200), 120))[:5_000], "damaged"),

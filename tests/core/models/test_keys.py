@@ -42,7 +42,6 @@ LEAKS: dict[str, Callable[[WireApi], Reply]] = {
     "cut": lambda _: failure(400, "x" * 490 + SECRET),
     "failing": lambda _: failure(500, f"key {SECRET}", times=4),
     "in the stream": lambda api: Reply(body=api.broken("Hi", message=f"key {SECRET} expired"), pause=0.05),
-    "broken off": lambda api: Reply(body=api.saying("Hi", end=False)),
     "garbage": lambda _: Reply(body=f"data: {SECRET}\n\n".encode(), times=4),
     "page": lambda _: Reply(body=f"<html>{SECRET}".encode(), content_type="text/html"),
 }
@@ -67,21 +66,10 @@ async def test_the_key_never_leaks(api: WireApi, leak: str, caplog: pytest.LogCa
         assert SECRET[:14] not in text
 
 
-@pytest.mark.parametrize("key", ["sk-… ", "sk-a b", "sk-a\nb"])
-async def test_a_key_that_no_header_can_hold_is_named_not_shown(key: str) -> None:
-    async with connected(key=lambda: key) as (_, model):
+async def test_a_key_that_no_header_can_hold_is_named_not_shown() -> None:
+    async with connected(key=lambda: "sk-a\nb") as (_, model):
         with pytest.raises(ConfigurationError, match="OPENAI_API_KEY holds characters"):
             await collect(model)
-
-
-@each_api
-async def test_a_new_key_is_used_without_a_restart(api: WireApi) -> None:
-    keys = ["first-key"]
-    async with connected(say("1"), say("2"), api=api, key=lambda: keys[-1]) as (server, model):
-        await turn_of(model)
-        keys.append("second-key")
-        await turn_of(model)
-    assert [api.sent_key(one) for one in server.requests] == ["first-key", "second-key"]
 
 
 async def test_what_the_environment_holds_for_openai_is_not_sent_to_other_endpoints(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.anthropic_answer import MessagesReader
-from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice
 from agent_kernel.models.provider_items import CallItem, ProviderItems, TextItem
 from agent_kernel.protocol.vocabulary import Effort
 from agent_kernel.testing import say
@@ -21,7 +21,7 @@ from agent_kernel.testing.wire.messages import (
     start,
     stop,
 )
-from agent_kernel.testing.wire.reply import Reply, event_stream, events
+from agent_kernel.testing.wire.reply import Reply, event_stream
 from tests.core.models.model_fixtures import REQUEST, collect, speaking, turn_of
 
 TOOL = {"type": "function", "function": {"name": "run_python", "parameters": {"type": "object"}}}
@@ -60,9 +60,7 @@ async def ask(model: Any, effort: Effort | None) -> list[Any]:
     ("wire_name", "effort", "thinking", "output_config"),
     [
         ("claude-sonnet-5-5", "low", {"type": "adaptive", "display": "summarized"}, {"effort": "low"}),
-        ("claude-opus-4-6", None, {"type": "adaptive", "display": "summarized"}, None),
         ("claude-haiku-4-5-20251001", None, None, None),
-        ("qwen3-coder", None, None, None),
         ("qwen3-coder", "medium", None, {"effort": "medium"}),
     ],
 )
@@ -117,15 +115,6 @@ def thinking_sent(server: Any) -> list[list[str]]:
     return [[block["thinking"] for block in sent if block["type"] == "thinking"] for sent in blocks]
 
 
-async def test_thinking_goes_back_as_it_came() -> None:
-    async with speaking(thinking_turn("One.", "Hm"), thinking_turn("Two.", "Ha"), say("Three.")) as (server, model):
-        messages = list(REQUEST.messages)
-        for _ in range(3):
-            turn = await turn_of(model, ModelRequest(messages))
-            messages += [answered(turn), {"role": "user", "content": "And then?"}]
-    assert thinking_sent(server) == [[], ["Hm"], ["Hm", "Ha"]]
-
-
 async def test_thinking_that_no_longer_fits_is_left_out_said_and_not_sent_again() -> None:
     """The double refuses it as the service does: the conversation before it is another one now."""
     async with speaking(thinking_turn("One.", "Hm"), say("Two."), say("Three.")) as (server, model):
@@ -137,19 +126,6 @@ async def test_thinking_that_no_longer_fits_is_left_out_said_and_not_sent_again(
     assert "no longer accepts what it thought earlier" in first[0].content
     assert not any(isinstance(item, Notice) for item in second)
     assert thinking_sent(server) == [[], ["Hm"], [], []]
-
-
-async def test_what_the_services_own_tools_did_goes_back_as_it_came() -> None:
-    """A gateway may give the model tools of the service, such as its search."""
-    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    sent = [start(), block_start(0, **search), delta(0, "input_json_delta", partial_json='{"query": "penguins"}')]
-    sent += [block_stop(0), block_start(1, **found), block_stop(1), block_start(2, type="text", text="344.")]
-    async with speaking(events(*sent, block_stop(2), stop(), END), say("Yes.")) as (server, model):
-        turn = await turn_of(model)
-        await turn_of(model, ModelRequest([*REQUEST.messages, answered(turn), {"role": "user", "content": "Sure?"}]))
-    whole = [{**search, "input": {"query": "penguins"}}, found, {"type": "text", "text": "344."}]
-    assert server.requests[1].body["messages"][1]["content"] == whole
 
 
 ORIGIN = "http://here claude"
@@ -175,10 +151,3 @@ def test_the_order_of_an_answer_is_kept_where_it_is_not_text_then_calls() -> Non
     turn = turn_from(*text(0, "One."), *a_call(1, "{}"), *text(2, "Two."), *a_call(3, "{}"), stop("tool_use"), END)
     assert turn.provider == ProviderItems("messages", ORIGIN, (TextItem(4), CallItem(0), TextItem(4), CallItem(1)))
     assert turn.content == "One.Two."
-
-
-def test_counters_add_up_and_never_shrink() -> None:
-    first = start(TokenUsage(100, 1, cached_tokens=60, cache_write_tokens=30))
-    counts = {"output_tokens": 9}, {"input_tokens": 0, "output_tokens": 25, "cache_read_input_tokens": None}
-    turn = turn_from(first, *text(0, "Hi"), *({**stop(), "usage": usage} for usage in counts), END)
-    assert turn.usage == TokenUsage(100, 25, cached_tokens=60, cache_write_tokens=30)

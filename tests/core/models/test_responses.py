@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.provider_items import OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import call, say
-from agent_kernel.testing.wire import responses
 from agent_kernel.testing.wire.reply import Reply, event_stream, json_reply
 from agent_kernel.testing.wire.responses import (
     Event,
@@ -110,7 +108,7 @@ async def test_reasoning_goes_back_directly_before_its_call_and_items_of_types_t
     assert await sent_back(*items) == items
 
 
-@pytest.mark.parametrize("odd", ['{"code": "1"}', "null", "", 7, None])
+@pytest.mark.parametrize("odd", ['{"code": "1"}', 7])
 async def test_an_item_whose_type_is_no_name_is_not_sent_back(odd: Any) -> None:
     items = [reasoning("One.", item_id="rs_1"), function_call(RequestedCall("a", "f", "{}"), 0)]
     assert await sent_back({**reasoning("Odd.", item_id="rs_0"), "type": odd}, *items) == items
@@ -131,33 +129,6 @@ async def test_reasoning_that_led_to_nothing_is_not_sent_back() -> None:
     items = [message("Half an ans", item_id="msg_1"), reasoning("And then", item_id="rs_1")]
     assert await sent_back(*items, finish="length") == items[:1]
     assert await sent_back(reasoning("Hm", item_id="rs_1"), finish="length") == []
-
-
-async def test_reasoning_without_its_content_is_not_sent_back_because_nothing_is_stored() -> None:
-    bare = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": None}
-    opened = {**bare, "content": [{"type": "reasoning_text", "text": "Hm."}]}
-    assert turn_from(bare, message("Hi")).provider is None
-    kept = await sent_back(opened, message("Hi", item_id="msg_1"))
-    assert kept[0] == {name: value for name, value in opened.items() if value is not None}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [ProviderItems("messages", "http://fake fake", ()), ProviderItems("responses", "http://elsewhere fake", ())],
-)
-async def test_what_another_api_or_model_kept_is_not_sent(other: ProviderItems) -> None:
-    kept = replace(other, items=(OpaqueItem({"type": "thinking"}), TextItem(2)))
-    async with connected(say("Hi"), api=RESPONSES) as (server, model):
-        await turn_of(model, ModelRequest([*REQUEST.messages, wire(replace(say("Hi"), provider=kept))]))
-    assert server.requests[0].body["input"][1:] == [{"type": "message", "role": "assistant", "content": "Hi"}]
-
-
-def test_parts_that_are_no_objects_are_passed_over() -> None:
-    answer = message("Hi", phase="final_answer")
-    answer["content"] += [None, 1]
-    end = {"type": "response.completed", "response": responses.response(output=[answer])}
-    turn = read_turn(RESPONSES, event_stream([end]))
-    assert turn.content == "Hi"
 
 
 @settings(max_examples=100)
@@ -182,17 +153,6 @@ def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_
     assert len(turn.tool_calls) == len(TURN.tool_calls)
 
 
-def test_an_answer_that_ends_without_its_last_event_is_cut_off_however_much_has_come() -> None:
-    with pytest.raises(Fault, match="the connection ended in the middle of a call"):
-        read(event_stream(numbered(events_of(TURN))[:-1]) + b"data: [DONE]\n\n")
-
-
-def test_a_call_that_the_server_gave_up_is_no_call() -> None:
-    given_up = function_call(RequestedCall("a", "f", '{"x": '), 0, status="incomplete")
-    with pytest.raises(Fault, match="reached its length limit in the middle of a call of f"):
-        turn_from(message("Hi"), given_up, finish="length")
-
-
 def refusal(words: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:
     error = {"message": words, "type": "invalid_request_error", "param": param, "code": code}
     return json_reply({"error": error}, status=status)
@@ -207,7 +167,7 @@ CACHE_KEY_UNKNOWN = "Unknown parameter: 'prompt_cache_key'."
     [
         (refusal("Encrypted content is not supported with this model.", param="include"), "include"),
         (refusal(REASONING_UNKNOWN, param="reasoning.summary", code="unsupported_parameter"), "reasoning"),
-        (refusal(CACHE_KEY_UNKNOWN, param="prompt_cache_key", code="unknown_parameter"), "prompt_cache_key"),
+        (refusal(CACHE_KEY_UNKNOWN), "prompt_cache_key"),
     ],
 )
 async def test_a_field_that_a_server_or_a_model_does_not_know_is_left_out_from_then_on(said: Reply, field: str) -> None:

@@ -8,12 +8,9 @@ import pytest
 
 from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.models.usage import MOST_DOLLARS, MOST_TOKENS, openai_usage, token_usage, with_cost_of
-from agent_kernel.protocol.vocabulary import BudgetLimits
-from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.reply import Reply
-from tests.core.models.model_apis import CHAT, Events, WireApi, each_api
+from tests.core.models.model_apis import Events, WireApi, each_api
 from tests.core.models.model_fixtures import TURN, connected, turn_of
-from tests.core.runtime.runtime_fixtures import Stages, run_view, until_paused
 
 NOT_REPORTED = TokenUsage()
 
@@ -106,29 +103,3 @@ async def test_a_cost_in_an_answer_or_in_litellms_header_is_read(api: WireApi) -
             assert not model.facts.reports_cost
             assert (await turn_of(model)).usage == replace(TURN.usage, cost=Decimal("0.25"))
             assert model.facts.reports_cost
-
-
-async def test_a_budget_in_dollars_holds_by_what_a_proxy_says_that_it_costs(stages: Stages) -> None:
-    said = [(say("Hi."), 0.25), (call("look"), 0.5), (call("look"), 0.75), (call("look"), -0.01)]
-    turns = [costing(CHAT, replace(turn, usage=TokenUsage(9, 2)), cost) for turn, cost in said]
-    async with connected(*(Reply(body=CHAT.event_stream(turn)) for turn in turns)) as (service, model):
-        stage = await stages(model)
-
-        async def paused(requests: int) -> tuple[str, float | None, bool]:
-            await stage.until(lambda: len(service.requests) == requests)
-            pause = await until_paused(stage)
-            return pause, run_view(stage).usage.cost, run_view(stage).paused.unpriced
-
-        first = await stage.start("Hello.", budget=BudgetLimits(usd=1))
-        pause, _, unpriced = await paused(0)
-        assert unpriced, "nobody knows yet what it will say"
-        await stage.conversation.raise_budget(first.run_id, pause, BudgetLimits(), without_usd=True)
-        assert (await first.wait()).run.usage.cost == 0.25
-        second = await stage.start("Look.", budget=BudgetLimits(usd=1))
-        pause, *told = await paused(3)
-        assert told == [1.25, False]
-        await stage.conversation.raise_budget(second.run_id, pause, BudgetLimits(usd=1))
-        _, *told = await paused(4)
-        assert told == [1.25, True], "a cost below zero is none, and can't be checked"
-        await stage.conversation.cancel_run(second.run_id)
-        assert (await second.wait()).run.usage.cost_is_partial

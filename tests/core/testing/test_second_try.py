@@ -17,13 +17,6 @@ def test_fails_at_first():
     tried.touch()
     assert not first
 """
-NEEDS_ITS_MODULE = """
-ran = []
-
-def test_before(): ran.append("before")
-
-def test_passes_alone_only(): assert not ran
-"""
 
 
 def run(folder: Path, *selection: str) -> subprocess.CompletedProcess[str]:
@@ -45,10 +38,3 @@ def test_a_test_that_passes_at_its_second_try_is_listed_as_flaky(tmp_path: Path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert listed(tmp_path) == ["test_a.py::test_fails_at_first"]
     assert "1 passed" in ended.stdout.splitlines()[-1]
-
-
-def test_the_second_try_is_alone(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text(NEEDS_ITS_MODULE)
-
-    assert run(tmp_path, ".").returncode == 0
-    assert listed(tmp_path) == ["test_a.py::test_passes_alone_only"]

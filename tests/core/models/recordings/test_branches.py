@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ModelRefused, RecordingDiffers
+from agent_kernel.errors import ModelRefused
 from agent_kernel.models.base import TokenUsage, WireMessage
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.resolver import DEMO
-from agent_kernel.testing import say
 from agent_kernel.tools.outcome_texts import EDITED_NOTE, ERROR_PREFIX, denied
 from tests.core.models.model_fixtures import turn_of
-from tests.core.models.recordings.questions import called, recorded, replayed, request, user
+from tests.core.models.recordings.questions import called, replayed, request, user
 
 PROMPT = "Summarise the table"
 LOOK = [{"name": "run_python", "arguments": {"code": "df.describe()"}}, {"name": "list_files"}]
@@ -81,27 +79,6 @@ async def test_an_unknown_prompt_lists_what_is_recorded_and_how_to_use_a_real_mo
     recording = f"replay:x is a recording and can't answer {prompt!r}"
     for words in (recording, f"\n- {PROMPT}\n- Thank you\n", "OPENAI_API_KEY"):
         assert words in str(caught.value)
-
-
-def test_its_notice_and_its_decisions_are_those_of_any_recording(path: Path) -> None:
-    model = RecordedModel(load(path), name="demo")
-    assert (model.recorded, model.notice) == (True, "Recorded answers")
-    assert model.scripted_decisions(PROMPT) == (
-        ScriptedDecision(approved=False, tool_name="run_python", reason="Not now", recorded=True),
-        ScriptedDecision(approved=True, recorded=True),
-    )
-    assert model.scripted_decisions("Thank you") == ()
-
-
-async def test_turns_for_outcomes_stand_beside_recorded_ones_and_go_when_their_run_is_recorded(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", LINES[0], *LINES[-1:])
-    await recorded(path, (request(user("Sum n")), say("It is 4.")))
-    assert await said(path, user("Thank you")) == "Gladly."
-    with pytest.raises(RecordingDiffers, match="The recording no longer fits"):
-        await said(path, user("Sum n", "The user's variables:\n- other: int"))
-    await recorded(path, (request(user("Thank you")), say("You are welcome.")))
-    assert await said(path, user("Thank you")) == "You are welcome."
-    assert [one.turn.after for one in load(path).turns] == [None, None]
 
 
 async def test_the_shipped_demo_answers_each_of_its_prompts_to_the_end() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -182,22 +181,6 @@ async def test_what_breaks_while_it_is_recorded_is_an_error_of_the_model_with_fi
         with pytest.raises(RecordingNotWritten, match=r"can't be written: .* record") as raised:
             await write
         assert str(path) in str(raised.value)
-
-
-async def test_a_full_disk_takes_nothing_from_what_was_written(whole: Path) -> None:
-    before = content(whole)
-    model = record(whole, ScriptedModel([say("x"), say("y" * 500), say("z")]))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))  # a new line begins, and then there is no room
-    try:
-        for asked in (request(user("More")), FIRST):  # one is added, and one takes the place of a run
-            with pytest.raises(RecordingNotWritten, match="File too large"):
-                await turn_of(model, asked)
-            assert content(whole) == before
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    await turn_of(model, request(user("More")))
-    assert answers(whole) == ["", "It is 4.", "Gladly.", "z"]
 
 
 def test_the_resolver_finds_recordings_by_the_notebooks_folder_and_never_outside(whole: Path) -> None:

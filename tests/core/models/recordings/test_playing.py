@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from agent_kernel.errors import RecordingDiffers
-from agent_kernel.models.base import IMAGES, ModelRequest, Notice, WireMessage
+from agent_kernel.models.base import IMAGES, ModelRequest, Notice
 from agent_kernel.models.images import plain_picture
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
@@ -71,11 +71,6 @@ async def test_with_warn_the_recorded_answer_is_given_with_a_notice(path: Path) 
     assert items[-1] == say("4")
 
 
-async def test_another_question_is_told_what_there_is(path: Path) -> None:
-    said = await message(path, request(user("Draw a map of the moon, please")))
-    assert "has no answer to 'Draw a map of the moon, please'. It answers:\n- 'Sum the column n'" in said
-
-
 async def test_another_declaration_and_another_system_text_are_differences(path: Path) -> None:
     tools = [{"type": "function", "function": {**TOOLS[0]["function"], "description": "Runs any code."}}]
     assert "Runs any code." in await message(path, request(user(SUM), tools=tools))
@@ -106,17 +101,6 @@ async def test_tools_that_a_recording_never_calls_make_no_difference(
     assert "the tools" not in said
 
 
-@pytest.mark.parametrize("tools", [TOOLS, [*TOOLS, OTHER | {"function": {"name": "search", "description": "Other."}}]])
-async def test_a_tool_that_is_called_later_makes_a_difference_from_the_first_turn_on(
-    tmp_path: Path, tools: list[dict[str, object]]
-) -> None:
-    first, later = (request(user(prompt), tools=[*TOOLS, OTHER]) for prompt in (SUM, "b"))
-    path = await recorded(tmp_path / "a.jsonl", (first, call("run_python", code="1")), (later, call("search")))
-    said = await message(path, request(user(SUM), tools=tools))
-    assert "In the tools:" in said
-    assert "Searches." in said or "search:" in said
-
-
 @pytest.mark.parametrize("name", ["shop__orders", "find_tools"])
 async def test_a_tool_of_a_server_that_came_late_is_there_from_the_first_turn_on(tmp_path: Path, name: str) -> None:
     late = [*TOOLS, OTHER | {"function": {**OTHER["function"], "name": name}}]
@@ -129,16 +113,6 @@ async def test_a_tool_of_a_server_that_came_late_is_there_from_the_first_turn_on
     assert [one.name for one in RecordedModel(load(path), name="x").server_tools.declarations(())] == [name]
     assert (await replayed(path, request(user(SUM), tools=late))).tool_calls[0].name == "run_python"
     assert (await replayed(path, second)).tool_calls[0].name == name
-
-
-async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) -> None:
-    def mentioned(columns: str, cell: str) -> WireMessage:
-        told = f"@df is the variable df: DataFrame, columns: {columns}\n\n@[2] is [2]:\n{cell}"
-        return user("Sum @df", f"{context()}\n\nWhat the prompt mentions:\n{told}")
-
-    path = await recorded(tmp_path / "sum.jsonl", (request(mentioned("n", "1 / 0")), say("4")))
-    assert (await replayed(path, request(mentioned("n", "1 / 1")))).content == "4"
-    assert "columns: m" in await message(path, request(mentioned("m", "1 / 0")))
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def replies(draw: Any, api: WireApi) -> Reply:
         at = draw(st.integers(0, len(events)))
         odd = draw(JSON) if at == len(events) else mutated(draw, events[at])
         events = [*events[:at], odd, *events[at + draw(st.integers(0, 1)) :]]
-    body = api.event_stream(events, done=draw(st.booleans()), comments=draw(st.booleans()))
+    body = api.event_stream(events, done=draw(st.booleans()))
     if draw(st.integers(0, 3)) == 0 and body:
         at = draw(st.integers(0, len(body) - 1))
         body = body[:at] + draw(st.binary(max_size=8)) + body[at + draw(st.integers(0, 20)) :]
