@@ -1,8 +1,8 @@
 """The head of the audit trail, in a small file beside the log (mode 0600): the number of entries and the hash of the
 last. It tells an empty trail from one that was lost.
 
-The file is replaced as a whole, a moment after a commit that added entries. After a crash it may be behind the trail, but never
-ahead. So a head that is not in the trail means that the log was removed, or replaced by an older copy.
+The file is replaced as a whole, a moment after a commit that added entries. After a crash it may be behind the trail,
+but never ahead. So a head that is not in the trail means that the log was removed, or replaced by an older copy.
 """
 
 import contextlib

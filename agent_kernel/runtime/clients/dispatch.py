@@ -73,11 +73,6 @@ class NotAllowed(Exception):
         )
 
 
-class TooManyFrames(Exception):
-    def __init__(self, most: int) -> None:
-        super().__init__(f"{most} commands of this page wait to be carried out; this one was not.")
-
-
 @dataclass(frozen=True, slots=True)
 class ErrorReply:
     """Why what a client asked for was not done."""
@@ -93,7 +88,6 @@ class ErrorReply:
 
 _CODES: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
     (InvalidFrame, "INVALID_FORMAT", 400),
-    (TooManyFrames, "INVALID_FORMAT", 429),
     (NotAllowed, "ACCESS_DENIED", 403),
     (NotFound, "INVALID_FORMAT", 404),
     (InvalidArguments, "INVALID_FORMAT", 400),

@@ -19,7 +19,6 @@ from agent_kernel.runtime.clients.dispatch import (
     InvalidFrame,
     NotAllowed,
     Right,
-    TooManyFrames,
     handle_command,
     parse_frame,
     reply_for,
@@ -34,8 +33,6 @@ HOLD_SECONDS = 0.15
 """Events wait so long for a client's first frame, with which one that reconnects says where it left off."""
 RUNS_SHOWN = 1_000
 """The most runs per client that are remembered as shown."""
-WAITING_FRAMES = 500
-"""The most frames of a client that may wait; a transport that waits for `receive` never has more than one."""
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +96,6 @@ class ClientSession:
         if left_off is not None:
             self._first_frame.set()
         self._turn = asyncio.Lock()
-        self._waiting = 0
         self._closed = False
 
     @property
@@ -135,10 +131,6 @@ class ClientSession:
 
     async def receive(self, frame: str | bytes) -> None:
         """Handle one frame and reply to it, after those for which this was called before."""
-        if self._waiting >= WAITING_FRAMES:
-            await self._refuse_flood(frame)
-            return
-        self._waiting += 1
         try:
             async with self._turn:
                 await self._greet_first()
@@ -150,7 +142,6 @@ class ClientSession:
         except ClientGone:
             self.close()
         finally:
-            self._waiting -= 1
             self._first_frame.set()
 
     async def refuse(self) -> None:
@@ -243,11 +234,6 @@ class ClientSession:
 
     def _is_far_behind(self, last_seq: int) -> bool:
         return self.conversation.last_seq - last_seq > REPLAYED_EVENTS
-
-    async def _refuse_flood(self, frame: str | bytes) -> None:
-        with suppress(InvalidFrame, ClientGone):
-            if (command := parse_frame(frame)) is not None:
-                await self._send(self._error(TooManyFrames(WAITING_FRAMES), command.id))
 
     def _note_shown(self, command: ShownCommand) -> None:
         if not command.shown:

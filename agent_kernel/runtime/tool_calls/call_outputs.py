@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import weakref
 from collections.abc import Iterator
 
 from agent_kernel.models.redaction import Secrets
@@ -64,12 +63,11 @@ class _WithoutSecrets:
 
 
 class CallOutputs:
-    """A thread that a call left behind may show more while the run is open. `add` does not keep the run in memory."""
+    """A thread that a call left behind may show more while the run is open."""
 
     def __init__(self, run: ActiveRun, call: ToolCallView) -> None:
         self.shown = ShownImages()
-        self._run = weakref.ref(run)
-        self._run_id = run.run_id
+        self._run = run
         self._tool_call_id = call.tool_call_id
         self._unasked = is_unasked(call)
         self._without_secrets: _WithoutSecrets | None = None
@@ -85,9 +83,8 @@ class CallOutputs:
     def hide(self) -> None:
         """Show none of the secrets that are known now: all of them where nobody was asked, else typed passwords."""
         self._add_rest()
-        run = self._run()
-        if run is not None and (self._unasked or run.passwords):
-            self._without_secrets = _WithoutSecrets(secrets_in(run, unasked=self._unasked))
+        if self._unasked or self._run.passwords:
+            self._without_secrets = _WithoutSecrets(secrets_in(self._run, unasked=self._unasked))
 
     def add(self, output: OutputView) -> None:
         if self._without_secrets is None:
@@ -105,7 +102,8 @@ class CallOutputs:
 
     def _add(self, output: OutputView) -> None:
         self._index += 1
-        event = ToolOutputEvent(run_id=self._run_id, tool_call_id=self._tool_call_id, index=self._index, output=output)
+        run_id, tool_call_id = self._run.run_id, self._tool_call_id
+        event = ToolOutputEvent(run_id=run_id, tool_call_id=tool_call_id, index=self._index, output=output)
         if self._ended:
             self._add_late(event)
         else:
@@ -126,13 +124,12 @@ class CallOutputs:
         await self._batcher.aclose()
 
     async def _write(self, outputs: list[ToolOutputEvent]) -> None:
-        if (run := self._run()) is not None:
-            await run.emit(*outputs)
+        await self._run.emit(*outputs)
 
     def _add_late(self, event: ToolOutputEvent) -> None:
-        run = self._run()
+        run = self._run
         self._late_room -= len(event.model_dump_json())
-        if run is None or run.view.status != "running" or self._late_room < 0:
+        if run.view.status != "running" or self._late_room < 0:
             logger.info("Dropped what the call %s showed after its run", self._tool_call_id)
             return
         task = run.outside_graph(run.emit(event), f"late output of {self._tool_call_id}")

@@ -11,7 +11,6 @@ import pytest
 
 from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
-from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.dispatch import Right, reply_for
@@ -142,21 +141,6 @@ def connect(request: pytest.FixtureRequest, opened: Any) -> Connect:
     return make
 
 
-async def changed(stages: Stages, undo: Callable[[], Any] = lambda: None) -> Stage:
-    """A run has changed a file, by the call `a`, whose `undo` does this."""
-    stage = await stages([call("look", call_id="a"), say("Done.")])
-    stage.executor.act = lambda *_: Outcome("success", "written", undo="2026-11-22T08:00:00Z")
-
-    async def undone(approval_id: str, *, redo: bool = False) -> None:
-        result = undo()
-        if asyncio.iscoroutine(result):
-            await result
-
-    stage.executor.undo = undone  # type: ignore[method-assign]
-    await stage.run()
-    return stage
-
-
 async def asking(stages: Stages) -> Stage:
     """Two calls wait for a decision."""
     asked = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
@@ -241,38 +225,8 @@ def test_an_error_has_one_code_and_one_status(error: Exception, code: str, statu
     assert "a secret" not in reply.message
 
 
-async def test_a_command_is_done_before_the_next_one_of_its_client(stages: Stages, connect: Connect) -> None:
-    gate = asyncio.Event()
-    stage = await changed(stages, gate.wait)
-    line, other = await connect(stage), await connect(stage)
-    line.say({"type": "tool_undo", "id": "slow", "tool_call_id": "a"})
-    for number in range(20):
-        line.say({"type": "ping", "id": str(number)})
-    assert (await other.answer("ping"))["type"] == "pong"  # another client does not wait
-    gate.set()
-    assert [one["command_id"] for one in await line.replies("19")] == ["slow", *map(str, range(20))]
-
-
-async def test_a_page_that_floods_is_told_what_was_not_done(
-    stages: Stages, opened: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A socket is read no faster than its commands are done; what comes over a widget has been read already."""
-    monkeypatch.setattr(sessions, "WAITING_FRAMES", 3)
-    gate = asyncio.Event()
-    line = opened(Widget, (await changed(stages, gate.wait)).conversation)
-    await line.next("session")
-    line.say({"type": "tool_undo", "id": "slow", "tool_call_id": "a"})
-    for number in range(5):
-        line.say({"type": "ping", "id": str(number)})
-    refused = [await line.next("error") for _ in range(3)]
-    assert [frame["command_id"] for frame in refused] == ["2", "3", "4"]
-    assert "3 commands" in refused[0]["message"]
-    gate.set()
-    assert [(await line.next("pong"))["command_id"] for _ in range(2)] == ["0", "1"]
-
-
 async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Stages, opened: Any) -> None:
-    line = opened(Socket, (await changed(stages)).conversation)
+    line = opened(Socket, (await asking(stages)).conversation)
     await line.next("session")
     texts = ["{not json", "[1]", '"ping"', b"\xff\xfe", '{"type": "ping", "type": "ping"}', "[" * 100_000]
     odd = [{"type": "ping", "id": "\ud800"}, {"type": "ping", "id": ["a"]}]

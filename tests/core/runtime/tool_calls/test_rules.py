@@ -69,21 +69,6 @@ def test_code_is_offered_by_what_a_reading_warns_of_first_and_as_every_call_last
 
 
 @pytest.mark.parametrize(
-    ("path", "label", "matches"),
-    [
-        ("exports/weekly.csv", "CSV files in exports/", "exports/*.csv"),
-        ("a[1]/b.md", "MD files in a[1]/", "a[[]1]/*.md"),
-        ("exports/../../a.csv", None, None),
-    ],
-)
-def test_a_file_is_offered_with_its_kind_and_its_folder_and_never_outside_of_it(
-    path: str, label: str | None, matches: str | None
-) -> None:
-    expected = [(label, f'allow write_file where path matches "{matches}"')] if label else []
-    assert offered("write_file", path=path, content="x") == expected
-
-
-@pytest.mark.parametrize(
     ("command", "words"),
     [
         ("git add -A && git add x", "git add"),
