@@ -170,27 +170,6 @@ def test_nothing_is_run_if_one_file_is_no_notebook(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["./good.ipynb"], "Given twice"),
-        (["-p", "class", "1"], "name of a parameter"),
-    ],
-)
-def test_a_wrong_argument_runs_nothing(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_notebook(Path("good.ipynb"), "open('ran', 'w')")
-    assert cli.main(["run", "good.ipynb", *arguments]) == 2
-    assert said in capsys.readouterr().err
-    assert not Path("ran").exists()
-
-
-@pytest.mark.parametrize(
     ("text", "value"),
     [("True", True), ("None", None), ("12", 12), ("1e3", 1000.0), ("2026-10", "2026-10")],
 )

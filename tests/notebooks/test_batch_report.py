@@ -86,29 +86,6 @@ def test_what_did_not_pass_is_run_again_only_if_that_is_said(
     assert begin(job(tmp_path, again=True)) is None
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--once"], "--once needs --logs"),
-        (["--again", "--logs", "logs"], "--again goes with --once"),
-        (["--once", "--logs", "logs", "-p", "row", "2"], "with other parameters"),
-    ],
-)
-def test_a_wrong_option_runs_nothing(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_notebook(Path("a.ipynb"), "open('ran', 'w')")
-    end(job(Path("logs"), parameters="# Parameters\nrow = 1"))
-    assert cli.main(["run", "a.ipynb", *options]) == 2
-    assert said in capsys.readouterr().err
-    assert not Path("ran").exists()
-
-
 @pytest.mark.kernel
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kills a process as POSIX does")

@@ -61,14 +61,3 @@ def test_an_outcome_is_given_again_until_a_cell_or_a_call_may_have_changed_it(
     assert looked(f"first = agent.run('Go.')\nx = 4\n{go}", LOOK, LOOK) == [(False, "4"), (True, "4")]
     model.add(LOOK, say("Done."))
     assert looked("first = await agent.start('Go.')\nx = 5\nrun = await agent.start('Go.')", LOOK) == [(False, "5")]
-
-
-def test_a_prompt_is_no_cell_that_may_have_changed_anything(loaded: TestKernel, model: FakeOpenAI) -> None:
-    model.add(LOOK, say("One."), LOOK, LOOK, say("Two."))
-    for _ in range(2):
-        assert loaded.run("%%agent --tools look\nGo.").ok
-    looked = "[looked(run) for run in ak.runs()]"
-    assert loaded.value(looked) == "[[(False, '1')], [(True, '1'), (True, '1')]]"
-    model.add(LOOK, say("Three."))
-    assert loaded.run("%%agent --tools look\nGo.").ok
-    assert loaded.value(looked) == "[[(False, '1')], [(True, '1'), (True, '1')], [(False, '1')]]"

@@ -72,28 +72,6 @@ def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKer
     assert len(outputs(found, "display")) == len(shown) + 3, "only what has changed is told again"
 
 
-LATE = """
-import asyncio
-from IPython.display import display
-gate = asyncio.Event()
-async def later():
-    await gate.wait()
-    display('late', display_id='late1')
-    print('printed late')
-task = asyncio.create_task(later())
-"""
-
-
-def test_what_a_task_of_a_call_shows_later_is_an_output_of_that_call(shared_kernel: TestKernel) -> None:
-    assert shared_kernel.call("leaves a task", LATE)["outputs"] == []
-    assert shared_kernel.run("gate.set()\nawait task\ndisplay('mine')").shown() == ["'mine'"]
-    found = shared_kernel.call("another call", "display('of another')")
-    assert [o["data"] for o in outputs(found, "display")] == [{"text/plain": "'of another'"}]
-    late = shared_kernel.collect("leaves a task")
-    assert [o["data"] for o in outputs(late, "display")] == [{"text/plain": "'late'"}]
-    assert outputs(late, "stream")[0]["text"] == "printed late\n"
-
-
 WIDGETS = "import ipywidgets\nfrom IPython.display import clear_output, display\n"
 
 

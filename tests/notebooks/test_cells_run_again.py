@@ -67,21 +67,6 @@ def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_convers
     assert [served.declared(run)["replaces"] for run in (*both, new)] == [[], [], []]
 
 
-def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_continue_there(
-    served: TestKernel,
-) -> None:
-    run_cells(served, ("a", "%agent go"), ("b", "%agent and on"))
-    run_cells(served, ("b", "%agent and on\n%agent further"), agentKernelNewConversation=True)
-    run_cells(served, ("c", "%agent last"))
-    first, second, fresh, further, last = (served.declared(run) for run in served.announced(5))
-    assert second["stop"] == "cell_run_again"
-    assert first["stop"] is fresh["stop"] is None
-    assert second["conversation_id"] == first["conversation_id"] != fresh["conversation_id"]
-    assert [run["conversation_id"] for run in (further, last)] == [fresh["conversation_id"]] * 2
-    assert [run["continues"] for run in (second, fresh, further, last)] == [2, None, None, 4]
-    assert fresh["replaces"] == []
-
-
 def test_a_deleted_cell_ends_its_run_and_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> None:
     run_cells(served, ("a", "%agent go"))
     run_cells(served, ("b", "1"), deleted=["a", "b"])

@@ -1,13 +1,10 @@
 """Runs with no server: the runtime in the kernel's own process, with a page and without one."""
 
 import ast
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.notebooks.headless import SETUP
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
@@ -41,17 +38,6 @@ def test_a_scripted_policy_decides_and_answers(scripted: TestKernel) -> None:
     assert scripted.value("a, 'b' in dir(), run.tool_calls[1].result") == "(2, False, 'The first.')"
     decided = scripted.value("' '.join(f'{one.state}:{one.by}' for one in run.tool_calls)")
     assert decided == "'success:script success:script denied:policy'"
-
-
-def test_awaiting_a_run_runs_its_calls_in_the_cell_and_keeps_the_loop_free(model_kernel: TestKernel) -> None:
-    cell = model_kernel.run(
-        "async def tick():\n"
-        "    while True: ticks.append(1); await asyncio.sleep(0.001)\n"
-        "ticks = []; ticker = asyncio.create_task(tick())\n"
-        "run = await allowing(*turns).start('What is 6 * 7?')\n"
-        "run.text, x, len(ticks) > 5, ticker.cancel()"
-    )
-    assert cell.value == "('It is **42**.', 42, True, True)"
 
 
 def test_calls_of_a_run_that_nobody_waits_for_run_between_cells(model_kernel: TestKernel) -> None:
@@ -109,18 +95,3 @@ def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: Te
     model_kernel.run("(denied,) = agent(*turns).run('go').tool_calls", allow_stdin=True)
     assert "Nobody could be asked" in model_kernel.value("denied.reason")
     assert model_kernel.value("denied.by") == "'policy'"
-
-
-def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".agent-kernel.toml").write_text('policy = "plan"\nrules = ["allow *"]\n')
-    monkeypatch.chdir(tmp_path)
-    kernel = start_kernel()
-    kernel.run(f"{SETUP}{ANSWER}%load_ext agent_kernel")
-    kernel.run("run = agent(*turns, policy=ak.Policy(['allow run_python'], 'allow')).run('What is 6 * 7?')")
-    assert states(kernel) == "[('run_python', 'denied', 'policy')]"
-    said = kernel.run("%agent config").streams()
-    assert "Runs here are limited by .agent-kernel.toml: at most plan." in said
-    assert "the rule 'allow *' is not used, because a file can only tighten." in said
-    assert "Limited by .agent-kernel.toml: at most plan.\n" in kernel.run("%agent rules").streams()

@@ -1,7 +1,6 @@
 """Runs with no server that meet a limit, a budget or a failing model: what is interrupted, and how a person goes on."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,8 +13,6 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 STATES = "[(one.state, one.reason) for one in run.tool_calls]"
 SLOW = "async def slow() -> int:\n    'Be slow.'\n    print('so far'); await asyncio.sleep(60); return 1"
-TWICE = """looks = call("run_python", code="seen = [1]"), call("run_python", code="seen.append(2)")
-run = allowing(*looks, say("Looked twice."), budget=ak.Budget(tool_calls=1)).run("Look twice.")"""
 NOT_WELL = failure(400, "The model is not well.")
 RUN = "run = ak.Agent().run('What is 6 * 7?')"
 ENDED = "run.wait().status, run.done, run.text"
@@ -32,24 +29,6 @@ def test_a_tool_that_takes_too_long_is_interrupted_and_its_output_so_far_is_kept
     )
     assert scripted.value(STATES) == "[('error', 'Timed out after 2 s.')]"
     assert scripted.value("run.status, 'so far' in run.tool_calls[0].result") == "('complete', True)"
-
-
-def test_a_page_adds_to_the_budget_while_the_cell_blocks_and_the_run_goes_on(scripted: TestKernel) -> None:
-    page = Page(scripted)
-    cell = scripted.send(TWICE, allow_stdin=True)
-    page.open()
-
-    def paused() -> list[dict[str, Any]]:
-        return [frame["run"] for frame in page.frames if frame["type"] == "run" and frame["run"]["paused"]]
-
-    page.until(paused)
-    [run, *_] = paused()
-    assert run["paused"]["reached"] == ["tool_calls"]
-    answer = {"run_id": run["run_id"], "pause_id": run["paused"]["pause_id"], "add": {"tool_calls": 5}}
-    page.send(type="budget", **answer)
-    assert page.event("complete")["finish_reason"] == "stop"
-    assert scripted.result(cell).reply["status"] == "ok"
-    assert scripted.value("run.status, run.text, seen") == "('complete', 'Looked twice.', [1, 2])"
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """What a real kernel shows and what a prompt names, as it gets to a model that takes images."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.core.tools.builtin.pictures import png_bytes
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -24,7 +21,6 @@ def sizes(request):
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('Peak');"
 SIZE = "556, 434"
 """Of the inline backend's figure, whose margins are cut."""
-ROOT = str(Path(__file__).parents[2])
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +42,3 @@ def test_a_matplotlib_plot_goes_to_the_model_and_the_record_says_so(seeing_kerne
     cell = seeing_kernel.run("_ = ak.Agent(model=model, policy='allow').run('Draw.')")
     for kind in ("text/plain", "text/html"):
         assert any("The model has seen this plot." in (shown or "") for shown in cell.shown(kind)), kind
-
-
-def test_a_prompts_picture_is_read_in_the_notebooks_folder(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "figure.png").write_bytes(png_bytes(40, 30))
-    monkeypatch.chdir(folder)
-    kernel = start_kernel(PYTHONPATH=ROOT)
-    kernel.run(f"%load_ext agent_kernel\n{IMPORTS}")
-    prompt = "What is ![](figure.png), and ![](../secret.png)?"
-    kernel.run(f"model = seeing(say('A square.')); run = ak.Agent(model=model).run({prompt!r})")
-    assert kernel.value("sizes(model.requests[0])") == "[(40, 30, True)]"
-    said = kernel.value("[notice.content for notice in state_of(run).view.notices]")
-    assert "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read." in said

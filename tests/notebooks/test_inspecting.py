@@ -133,16 +133,6 @@ def test_an_exception_of_any_size_is_described_in_few_words() -> None:
     assert len(text) <= 2_400
 
 
-def test_a_frame_with_columns_of_the_users_own_type_shows_no_cells() -> None:
-    class Cell:
-        __repr__ = noted("cell")
-
-    frame = pd.DataFrame({"plain": [1, 2], "odd": [Cell(), Cell()]}, dtype=object)
-    report = inspect_variables({"frame": frame}, {})
-    assert "plain (object), odd (object)" in report
-    assert "Cell>" in report
-
-
 COMPUTING = methods("__len__ __repr__ __str__ __iter__ __bool__ collect compute count execute fetchall head load")
 COMPUTING |= methods("to_pandas toPandas persist describe") | properties(
     "shape height num_rows values index npartitions"

@@ -170,16 +170,6 @@ def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(
     assert kernel.value("len(model.requests)") == "1"
 
 
-def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: TestKernel, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    inner = f"ran.append(1); open({str(begun)!r}, 'w').close(); time.sleep(60); ran.append(2)"
-    code = f"inner = ak.Agent(model=sleeps({inner!r}), policy='allow').start('inner'); inner.wait()"
-    kernel.run(f"run = start(sleeps({code!r}), policy='allow')", allow_stdin=True)
-    kernel.wait(begun.exists)
-    kernel.manager.interrupt_kernel()
-    assert kernel.value("run.wait(20).status, inner.wait(20).status, ran") == "('cancelled', 'cancelled', [1])"
-
-
 def test_an_interrupt_of_an_idle_kernel_without_runs_does_nothing(kernel: TestKernel) -> None:
     kernel.manager.interrupt_kernel()
     assert kernel.value("6 * 7") == "42"

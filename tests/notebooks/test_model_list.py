@@ -7,7 +7,6 @@ import pytest
 from agent_kernel.notebook.model_list import table
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI
-from agent_kernel.testing.wire.reply import Reply
 from tests.notebooks.kernel import TestKernel
 
 PAGES = {
@@ -59,9 +58,3 @@ class TestInAKernelWithoutAServer:
             assert kernel.complete("%%agent --model qw") == ["%%agent --model qwen3:8b"]
             assert kernel.complete("%agent --model llava:1") == ["%agent --model llava:13b"]
         assert [asked.path for asked in server.asked] == ["/v1/models"]
-
-    def test_a_silent_endpoint_does_not_hold_the_tab_key(self, start_kernel: Callable[..., TestKernel]) -> None:
-        with FakeOpenAI(pages={"/v1/models": Reply(hang_after=0)}) as server:
-            kernel = start_kernel(**server.environment("m"))
-            kernel.run("%load_ext agent_kernel")
-            assert kernel.complete("%agent --model de") == ["%agent --model demo"]

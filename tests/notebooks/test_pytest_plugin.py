@@ -13,20 +13,9 @@ import pytest
 
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.notebooks.nbval_project import NUMBERS, change, in_order, run_pytest, write_project
+from tests.notebooks.nbval_project import NUMBERS, change, in_order, run_pytest
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow, pytest.mark.timeout(900)]
-
-SHUFFLED = """
-import random
-def pytest_collection_modifyitems(items):
-    random.Random(4).shuffle(items)
-"""
-ORDINARY = """
-import os, sys
-def test_the_kernels_variables_are_theirs_alone():
-    assert not [name for name in os.environ if name.startswith("AGENT_KERNEL_")]
-"""
 
 
 def execute(notebook: nbformat.NotebookNode, project: Path, **environ: str) -> None:
@@ -34,37 +23,8 @@ def execute(notebook: nbformat.NotebookNode, project: Path, **environ: str) -> N
     client.execute(env={**os.environ, **environ})
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with the notebook as it was saved, twice, and a test that is no notebook."""
-    project = tmp_path_factory.mktemp("finished")
-    notebook = nbformat.read(write_project(project), as_version=4)
-    execute(notebook, project, AGENT_KERNEL_REPLAY="strict", AGENT_KERNEL_APPROVE="recorded")
-    for name in ("first.ipynb", "second.ipynb"):
-        nbformat.write(notebook, project / name)
-    (project / "conftest.py").write_text(SHUFFLED)
-    (project / "test_ordinary.py").write_text(ORDINARY)
-    return project
-
-
-@pytest.fixture
-def project(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "project"))
-
-
 def nbval(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return run_pytest(sys.executable, project, dict(os.environ), *options)
-
-
-def test_notebooks_pass_again_in_random_order_and_with_xdist(project: Path) -> None:
-    again = nbval(project, "-n", "2", "-v")
-    assert again.returncode == 0, again.stdout
-    assert "agent-kernel: recordings strict, approvals recorded" in again.stdout
-    assert "9 passed" in again.stdout
-    for name in ("first", "second"):
-        cells = re.findall(rf"\[(gw\d+)\].* PASSED {name}\S*::Cell (\d+)", again.stdout)
-        assert len({process for process, _ in cells}) == 1, "its cells ran in two processes"
-        assert [number for _, number in cells] == ["0", "1", "2", "3"]
 
 
 @pytest.fixture(scope="module")

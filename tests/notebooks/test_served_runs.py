@@ -1,27 +1,13 @@
 """Runs in a kernel whose server has the extension. The test is the server: it started the kernel."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.views import Usage
-from tests.core.record.record_examples import a_run
 from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
-from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
-
-
-def replaced(served: TestKernel, cell: str) -> list[dict[str, Any]]:
-    """What has taken the place of a cell's cards, once anything has."""
-
-    def look() -> list[dict[str, Any]]:
-        served.pump()
-        return [content for kind, content in served.result(cell).outputs if kind == "update_display_data"]
-
-    return wait_until(look, "the record")
 
 
 def test_a_cell_returns_at_once_and_declares_its_run_and_the_server_is_asked_to_cancel_it(served: TestKernel) -> None:
@@ -36,21 +22,6 @@ def test_a_cell_returns_at_once_and_declares_its_run_and_the_server_is_asked_to_
     assert served.value("ak.last_run().status") == "'running'"
     served.run("ak.last_run().cancel()")
     assert served.event("cancel")["run_id"] == declared["run_id"]
-
-
-def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
-    cell = served.send("%agent go")
-    served.result(cell)
-    declared = served.declared()
-    ids = {name: declared[name] for name in ("run_id", "conversation_id")}
-    now = a_run(**ids, status="running", ended_at=None, usage=Usage(total_tokens=7))
-    assert served.request("state", run=now.model_dump(mode="json"))["ok"]
-    assert served.value("ak.last_run().usage.total_tokens") == "7"
-    served.finish(declared)
-    updates = replaced(served, cell)
-    assert updates[0]["transient"]["display_id"] == declared["run_id"]
-    assert set(updates[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
-    assert served.value("ak.last_run().status, ak.last_run().text") == "('complete', 'fine')"
 
 
 def test_a_run_that_the_server_does_not_receive_ends_in_an_error(served: TestKernel) -> None:

@@ -69,11 +69,6 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["failed: KeyError: 'cost'\n    failing.py, line 2\n", "        print(rows[0]['cost'])"],
         [],
     ),
-    "a value that can't be shown": (
-        ["class Odd:\n    def __repr__(self):\n        return 1 / 0\nOdd()"],
-        ["failed: ZeroDivisionError: division by zero", "in __repr__\n        return 1 / 0"],
-        [],
-    ),
     "keys": (
         [f"import os\nkey = '{KEY}'", f"print(os.environ['DB_PASSWORD'])\nraise ValueError('{JWT} and {KEY}')"],
         ["key = '[API key]'", "stdout: [API key]", "ValueError: [API key] and [API key]"],
