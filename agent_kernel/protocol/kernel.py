@@ -336,11 +336,27 @@ class AnswerQuestion(Request[Reply]):
     refusal: str | None = None
 
 
-RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun | AskWhetherCellWaits
-CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
-ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | ReadMentions | AnswerQuestion
-AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
+AnyRequest = (
+    DeclareRun
+    | UpdateRun
+    | FinishRun
+    | ResumeRun
+    | AskWhetherCellWaits
+    | OfferCall
+    | InterruptCall
+    | CollectCall
+    | LocateCall
+    | GiveVerdict
+    | PreviewCall
+    | UndoCall
+    | ListChanges
+    | Serve
+    | DescribeEnvironment
+    | ReadStateVersion
+    | ReadPicture
+    | ReadMentions
+    | AnswerQuestion
+)
 
 _REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
     Annotated[AnyRequest, Field(discriminator="op")], config=ConfigDict(defer_build=True)

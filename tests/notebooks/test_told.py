@@ -124,8 +124,8 @@ def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_ker
     told = kernel.request("environment", run_id=run_id)
     cells = [line for line in told["text"].split("\n") if line.startswith("[")]
     assert cells == ["[1]", "[2]", "[3]", "[5] cell:b", "[6] cell:a", "[7] cell:c"], told["text"]
-    # From before the extension was loaded: the last error is still there, of others what IPython has shown.
-    assert "failed: ZeroDivisionError: division by zero\n    Cell In[2], line 1\n        1 / 0" in told["text"]
+    # From before the extension was loaded: what IPython has shown.
+    assert "failed: ZeroDivisionError: division by zero\n" in told["text"]
     assert "failed: JSONDecodeError: Expecting property name" in told["text"]
     assert [text for text in ("x = 1", "of a call") if text in told["text"]] == []
     assert told["cells"] == [{"cell_id": "a", "digest": source_digest("x = 2\n")}]

@@ -9,9 +9,8 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -299,15 +298,15 @@ class EmbeddedHost:
                 continue
             if event["type"] == "run":
                 run.update(RunView.model_validate(event["run"]))
-            if channel is None or channel.seen.is_set():
-                continue
-            if (act := _without_page(event, conversation)) is not None:
-                self._tasks.spawn(self._act_unseen(channel, act), "wait for a page")
+            elif event["type"] == "approval_request" and channel is not None and not channel.seen.is_set():
+                unseen = self._deny_unseen(channel, conversation, event["approval_id"])
+                self._tasks.spawn(unseen, "wait for a page")
 
-    async def _act_unseen(self, channel: WidgetChannel, act: Callable[[], Awaitable[object]]) -> None:
+    async def _deny_unseen(self, channel: WidgetChannel, conversation: Conversation, approval_id: str) -> None:
         if not await self._seen(channel):
+            denial = Decision(approved=False, reason=NO_CLIENT)
             with contextlib.suppress(AlreadyDecided):
-                await act()
+                await conversation.route_decision(approval_id, denial, by="policy")
 
     async def _give_up_unseen(self, run_id: str, channel: WidgetChannel) -> None:
         if not await self._seen(channel):
@@ -348,19 +347,6 @@ class EmbeddedHost:
         self._thread.join(CLOSE_SECONDS)
 
 
-def _without_page(event: dict[str, Any], conversation: Conversation) -> Callable[[], Awaitable[object]] | None:
-    """The answer to a question if no page shows it; `None` for events that ask nothing."""
-    match event["type"]:
-        case "run" if event["run"]["paused"]:
-            return partial(conversation.end_paused, event["run_id"])
-        case "approval_request":
-            denial = Decision(approved=False, reason=NO_CLIENT)
-            return partial(conversation.route_decision, event["approval_id"], denial, by="policy")
-        case "tool_complete" if event["state"] == "unknown":
-            return partial(conversation.answer_unknown, event["tool_call_id"], "continue")
-    return None
-
-
 def _log_path() -> Path | None:
     """`None` is a log in memory: only the notebook's record remains."""
     path = os.environ.get(LOG_VARIABLE, "").strip()
@@ -371,7 +357,7 @@ def _settings() -> RuntimeSettings:
     send_images = os.environ.get(SEND_IMAGES_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
     log = _log_path()
     return RuntimeSettings(
-        client_seconds=None,
+        client_seconds=CLIENT_SECONDS,
         hidden_paths=(str(log.absolute()),) if log is not None else (),
         send_images=send_images,
         read_limits=lambda _: read_limits(FOLDER),

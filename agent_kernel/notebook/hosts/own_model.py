@@ -27,8 +27,8 @@ _TRACEBACK = TextLimits(characters=2_400, lines=40)
 _MEND = "Mend it and run the cell again; the docstrings of `agent_kernel.models.base.Model` say what a model does."
 _ITEMS = "TextDelta, ReasoningDelta, ToolCallDelta, Retraction, Notice, Delay and, as the last one, a ModelTurn"
 
-_FIELDS = {kind.__name__: get_type_hints(kind) for kind in (*get_args(ModelItem), RequestedCall)}
-"""The types of the fields, by the names of classes."""
+_FIELDS = {kind: get_type_hints(kind) for kind in (*get_args(ModelItem), RequestedCall)}
+"""The types of the fields."""
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,8 @@ def _fault_of(item: object) -> str:
     if others := [call for call in calls if not isinstance(call, RequestedCall)]:
         return f"a ModelTurn with {_named(others[0])} among its tool_calls, which are RequestedCall objects"
     for part in (item, *calls):
-        for name, kind in _FIELDS[type(part).__name__].items():
+        types = next(types for owner, types in _FIELDS.items() if isinstance(part, owner))
+        for name, kind in types.items():
             value = getattr(part, name)
             if get_origin(kind) is Literal and value not in get_args(kind):
                 return f"a {type(part).__name__} whose {name} is {value!r}"

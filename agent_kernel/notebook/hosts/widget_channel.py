@@ -80,6 +80,7 @@ class WidgetChannel:
     def _receive(self, frame: bytes) -> None:
         self.seen.set()
         if self._session is not None:
+            self._session.conversation.client_came()
             self._tasks.spawn(self._session.receive(frame), "command of the page")
         elif len(self._early) < EARLY_FRAMES:
             self._early.append(frame)

@@ -34,16 +34,15 @@ from agent_kernel.protocol.kernel import (
     REQUEST_TYPE,
     AnswerQuestion,
     AskWhetherCellWaits,
-    CallRequest,
     CollectCall,
     Declared,
     DeclareRun,
     DescribeEnvironment,
+    EnvironmentDescribed,
     FinishRun,
     GiveVerdict,
     InterruptCall,
     KeptChange,
-    KernelRequest,
     ListChanges,
     LocateCall,
     OfferCall,
@@ -55,9 +54,7 @@ from agent_kernel.protocol.kernel import (
     Refused,
     Reply,
     ResumeRun,
-    RunRequest,
     Serve,
-    ToolRequest,
     UndoCall,
     UpdateRun,
     Value,
@@ -166,24 +163,9 @@ async def answer(content: dict[str, Any], state: KernelState) -> dict[str, Any]:
     return reply.model_dump(mode="json")
 
 
-async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
+async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:  # noqa: C901 -- a case for each request
     """Raises `ValidationError`, and what the request leads to."""
-    request = read_request(content)
-    match request:
-        case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun() | AskWhetherCellWaits():
-            return _answer_for_run(request, state)
-        case OfferCall() | InterruptCall() | CollectCall() | LocateCall():
-            return _answer_for_call(request, state)
-        case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
-            return await _answer_for_tool(request, state)
-        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | ReadMentions() | AnswerQuestion():
-            return await _answer_for_kernel(request, state)
-        case _:
-            assert_never(request)
-
-
-def _answer_for_run(request: RunRequest, state: KernelState) -> Reply:
-    match request:
+    match request := read_request(content):
         case DeclareRun():
             run = state.run(request.run_id)
             run.acknowledged.set()
@@ -196,24 +178,40 @@ def _answer_for_run(request: RunRequest, state: KernelState) -> Reply:
             state.run(request.run_id).reopen()
         case AskWhetherCellWaits():
             return Value(value=any(run.run_id == request.run_id and run.waits > 0 for run in state.runs()))
-        case _:
-            assert_never(request)
-    return Reply()
-
-
-def _answer_for_call(request: CallRequest, state: KernelState) -> Reply:
-    match request:
         case OfferCall():
             _deposit(request, state)
-            return Reply()
         case InterruptCall():
             return Value(value=state.calls.interrupt(request.approval_id))
         case CollectCall():
             return state.calls.collect(request.approval_id)
         case LocateCall():
             return Value(value=waiting_behind(state, request.approval_id))
+        case GiveVerdict():
+            return Value(value=await tool_verdict(state, request.tool_name, request.arguments_json, request.run_id))
+        case PreviewCall():
+            return Value(
+                value=await in_own_thread(lambda: preview_of(request.tool_name, request.arguments_json, request.place))
+            )
+        case UndoCall():
+            return Value(value=_undo(request, state))
+        case ListChanges():
+            return Value(value=await asyncio.to_thread(_file_changes))
+        case Serve():
+            state.served_through_gateway.set()
+        case DescribeEnvironment():
+            return await _describe(request, state)
+        case ReadStateVersion():
+            return Value(value=state.version.text)
+        case ReadPicture():
+            return await _read_picture(request, state)
+        case ReadMentions():
+            path = notebook_path(request.notebook_path)
+            return Value(value=await in_own_thread(lambda: read_mentions(state.shell, state.ran, request.names, path)))
+        case AnswerQuestion():
+            state.questions.answer(request.question_id, request.answer, request.refusal)
         case _:
             assert_never(request)
+    return Reply()
 
 
 async def run_call(approval_id: str) -> None:
@@ -231,28 +229,16 @@ def _deposit(request: OfferCall, state: KernelState) -> None:
     state.calls.deposit(request, withdrawn=state.was_interrupted(request.run_id))
 
 
-async def _answer_for_tool(request: ToolRequest, state: KernelState) -> Reply:
-    match request:
-        case GiveVerdict():
-            found = await tool_verdict(state, request.tool_name, request.arguments_json, request.run_id)
-            return Value(value=found)
-        case PreviewCall():
-            # A long file takes a while to compare, and the control thread has more to do.
-            card = await in_own_thread(lambda: preview_of(request.tool_name, request.arguments_json, request.place))
-            return Value(value=card)
-        case UndoCall():
-            state.version.changed()
-            try:
-                backups.undo(request.approval_id, redo=request.redo)
-            except ToolFailed as refusal:
-                return Value(value=str(refusal))
-            finally:
-                state.version.changed()
-            return Value(value=None)
-        case ListChanges():
-            return Value(value=await asyncio.to_thread(_file_changes))
-        case _:
-            assert_never(request)
+def _undo(request: UndoCall, state: KernelState) -> str | None:
+    """Why it was not put back."""
+    state.version.changed()
+    try:
+        backups.undo(request.approval_id, redo=request.redo)
+    except ToolFailed as refusal:
+        return str(refusal)
+    finally:
+        state.version.changed()
+    return None
 
 
 def _file_changes() -> tuple[KeptChange, ...]:
@@ -260,29 +246,10 @@ def _file_changes() -> tuple[KeptChange, ...]:
     return tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in backups.changes())
 
 
-async def _answer_for_kernel(request: KernelRequest, state: KernelState) -> Reply:
-    match request:
-        case Serve():
-            state.served_through_gateway.set()
-            return Reply()
-        case DescribeEnvironment():
-            path = notebook_path(request.notebook_path)
-            cells = state.ran.last(state.number_of(request.run_id))
-            # A lazy table may look for its schema in a file that is far away.
-            return await in_own_thread(lambda: describe_environment(state.shell, path, cells))
-        case ReadStateVersion():
-            return Value(value=state.version.text)
-        case ReadPicture():
-            return await _read_picture(request, state)
-        case ReadMentions():
-            path = notebook_path(request.notebook_path)
-            found = await in_own_thread(lambda: read_mentions(state.shell, state.ran, request.names, path))
-            return Value(value=found)
-        case AnswerQuestion():
-            state.questions.answer(request.question_id, request.answer, request.refusal)
-            return Reply()
-        case _:
-            assert_never(request)
+async def _describe(request: DescribeEnvironment, state: KernelState) -> EnvironmentDescribed:
+    path, cells = notebook_path(request.notebook_path), state.ran.last(state.number_of(request.run_id))
+    # A lazy table may look for its schema in a file that is far away.
+    return await in_own_thread(lambda: describe_environment(state.shell, path, cells))
 
 
 async def _read_picture(request: ReadPicture, state: KernelState) -> PictureRead:
