@@ -9,7 +9,7 @@ Deviations of servers, and how they are read:
 - `arguments` as an object, or under the name `parameters`; fields beside `function` instead of in it.
 - The whole arguments again at the end, as text or encoded twice (GLM, LiteLLM): they count once. Two different
   objects are left as they came, and are an error.
-- One call under two indexes, with the same id and arguments.
+- One call under two indexes, with the same id.
 """
 
 import json
@@ -49,19 +49,11 @@ class _PartialCall:
         """Whether the arguments are a complete JSON object. Cheap while they are not."""
         return bool(self.pieces) and self.pieces[-1].rstrip().endswith(_ENDS) and is_object(_once(self.arguments))
 
-    def is_again(self, other: "_PartialCall") -> bool:
-        """Whether this is another call once more: all that both have is the same."""
-        mine, theirs = self.arguments.strip(), other.arguments.strip()
-        same_name = self.name == other.name or not (self.name and other.name)
-        return same_name and (not mine or not theirs or _value(mine) == _value(theirs))
-
 
 class CallAssembler:
     def __init__(self, size: SizeLimit) -> None:
         self._size = size
         self._calls: list[_PartialCall] = []
-        self._again: list[tuple[_PartialCall, _PartialCall]] = []
-        """Calls with the id of an earlier one, which may be the same once more, and those earlier ones."""
         self._slots: dict[object, _PartialCall] = {}
         self._last: _PartialCall | None = None
 
@@ -72,36 +64,24 @@ class CallAssembler:
 
     def unfinished(self) -> str | None:
         """The name of a call whose arguments are not complete JSON."""
-        return next((call.name for call in self._settled() if not call.complete), None)
+        return next((call.name for call in self._calls if not call.complete), None)
 
     def broken_off(self) -> str | None:
         """The name of a call whose arguments have begun and are not complete JSON."""
-        return next((call.name for call in self._settled() if call.arguments.strip() and not call.complete), None)
+        return next((call.name for call in self._calls if call.arguments.strip() and not call.complete), None)
 
     def result(self) -> tuple[RequestedCall, ...]:
         """The calls in order. Missing arguments become `{}`, which is what servers mean."""
-        return tuple(RequestedCall(call.id, call.name, _once(call.arguments) or "{}") for call in self._settled())
+        return tuple(RequestedCall(call.id, call.name, _once(call.arguments) or "{}") for call in self._calls)
 
     def items(self, ids: Set[str]) -> Iterator[CallItem]:
         """What the service wants back with the calls. `ids` are those that have to go back as they came."""
-        for index, call in enumerate(self._settled()):
+        for index, call in enumerate(self._calls):
             frame: dict[str, Any] = {"id": call.id} if call.id in ids else {}
             if call.extra_content is not None and is_storable(call.extra_content):
                 frame["extra_content"] = call.extra_content
             if frame:
                 yield CallItem(index, frame)
-
-    def _settled(self) -> list[_PartialCall]:
-        """The calls, without those that are an earlier one once more."""
-        others = []
-        for call, earlier in self._again:
-            if not call.is_again(earlier):
-                others.append(call)
-                continue
-            earlier.extra_content = earlier.extra_content or call.extra_content
-            if not earlier.arguments.strip():
-                earlier.pieces = [*call.pieces]
-        return [*self._calls, *others]
 
     def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> ToolCallDelta | None:
         function = piece.get("function")
@@ -116,11 +96,8 @@ class CallAssembler:
         begins = call is None or _begins_another(call, identifier, name, arguments, indexed=index is not None)
         if call is None or begins:
             self._size.begin_part()
-            call, earlier = _PartialCall(id=self._size.take(identifier)), self._of_id(identifier)
-            if earlier is None:
-                self._calls.append(call)
-            else:
-                self._again.append((call, earlier))
+            call = _PartialCall(id=self._size.take(identifier))
+            self._calls.append(call)
         self._slots[index if index is not None else ("position", position)] = call
         self._last = call
         call.id = call.id or identifier
@@ -130,19 +107,16 @@ class CallAssembler:
         _take_name(call, name)
         if arguments:
             call.pieces.append(self._size.take(arguments_text(arguments)))
-        if had_name or not call.name or call not in self._calls:
+        if had_name or not call.name:
             return None
         return ToolCallDelta(self._calls.index(call), call.name, call.id)
 
     def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _PartialCall | None:
         """The call that a piece may continue."""
+        known = next((call for call in self._calls if identifier and call.id == identifier), None)
         if index is not None:
-            return self._slots.get(index)
-        known = self._of_id(identifier)
+            return self._slots.get(index, known)
         return known or (self._last if alone else self._slots.get(("position", position)))
-
-    def _of_id(self, identifier: str) -> _PartialCall | None:
-        return next((call for call in self._calls if identifier and call.id == identifier), None)
 
 
 def _begins_another(call: _PartialCall, identifier: str, name: str, arguments: Any, *, indexed: bool) -> bool:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Literal
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta, facts_of
+from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, ToolCallDelta, facts_of
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.length import LARGER
 from agent_kernel.models.no_answer import no_answer
@@ -23,8 +23,6 @@ from agent_kernel.protocol.lists import EndpointView
 
 ANSWER_SECONDS = 60.0
 """The time limit in seconds. A local server may have to load the model first."""
-MOST_CHARACTERS = 1_000
-"""After this many characters without a call the answer is abandoned."""
 SHORTEST_CONTEXT = 16_384
 """The smallest useful context in tokens. Instructions and tools take about 2,000, results a multiple of that."""
 _PROMPT = "Call the tool `ready` now. Say nothing."
@@ -102,28 +100,26 @@ def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointVie
 
 
 async def _ask(resolver: ModelResolver, endpoint: str, name: str, tell: Callable[[str], None]) -> list[Finding]:
-    """Make one request and read a few tokens of its answer."""
+    """Make one request and read its answer up to a call."""
     notices: list[str] = []
-    called, said = False, 0
+    called = False
     request = ModelRequest(messages=({"role": "user", "content": _PROMPT},), tools=(_READY,))
     try:
         model = await in_own_thread(lambda: resolver.resolve(name))
         async with asyncio.timeout(ANSWER_SECONDS) as limit, aclosing(model.stream(request)) as items:  # type: ignore[type-var]  # a generator
             async for item in items:
-                if isinstance(item, Delay):  # what the service asks for, or loading the model, is none of its time
-                    limit.reschedule(asyncio.get_running_loop().time() + item.seconds + ANSWER_SECONDS)
-                    tell(f"{endpoint}: {item.cause} It is asked again in {item.seconds:.0f} s.")
-                    notices.append(f"It had to be asked again. {item.cause}")
-                    continue
-                if isinstance(item, Notice):
-                    notices.append(item.content)
-                    continue
-                if isinstance(item, ModelTurn) and (fault := no_answer(item, ("ready",), facts_of(model).server)):
-                    raise fault
-                called = isinstance(item, ToolCallDelta) or (isinstance(item, ModelTurn) and bool(item.tool_calls))
-                said += 0 if isinstance(item, ToolCallDelta | Retraction) else len(item.content)
-                if called or said > MOST_CHARACTERS:
-                    break
+                match item:
+                    case Delay():  # what the service asks for, or loading the model, is none of its time
+                        limit.reschedule(asyncio.get_running_loop().time() + item.seconds + ANSWER_SECONDS)
+                        tell(f"{endpoint}: {item.cause} It is asked again in {item.seconds:.0f} s.")
+                        notices.append(f"It had to be asked again. {item.cause}")
+                    case Notice():
+                        notices.append(item.content)
+                    case ModelTurn() if (fault := no_answer(item, ("ready",), facts_of(model).server)) is not None:
+                        raise fault
+                    case ToolCallDelta() | ModelTurn(tool_calls=(_, *_)):
+                        called = True
+                        break
     except TimeoutError:
         return [Finding("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
     except AgentKernelError as error:
@@ -140,13 +136,11 @@ async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: st
     """Check the context size, which local servers report only for a loaded model, as the model is by now."""
     if endpoint.provider is not None:
         return []
-    views = (await resolver.listed(fresh=True)).endpoints
-    names = {name, name.removeprefix(f"{endpoint.name}/")}
-    rows = (model for view in views if view.name == endpoint.name for model in view.models)
-    context = next((model.context_tokens for model in rows if model.name in names), None)
-    if context is None or context >= SHORTEST_CONTEXT:
+    await resolver.listed(fresh=True)
+    facts = facts_of(resolver.resolve(name))
+    if facts.context_tokens is None or facts.context_tokens >= SHORTEST_CONTEXT:
         return []
-    text = f"{endpoint.name}: the context of {name} has {context:,} tokens. Longer prompts lose their tools."
-    server = facts_of(resolver.resolve(name)).server
-    ways = [LARGER[server]] if server is not None else LARGER.values()
-    return [Finding("note", text, f"Give it more: {'; '.join(ways)}.")]
+    size = f"the context of {name} has {facts.context_tokens:,} tokens"
+    ways = [LARGER[facts.server]] if facts.server is not None else LARGER.values()
+    advice = f"Give it more: {'; '.join(ways)}."
+    return [Finding("note", f"{endpoint.name}: {size}. Longer prompts lose their tools.", advice)]

@@ -127,7 +127,7 @@ class Client:
                     raise status_fault(
                         response.status_code,
                         await read_whole(response, MOST_REFUSAL_BYTES),
-                        retry_after=parse_retry_after(response.headers, self.clock.now()),
+                        retry_after=parse_retry_after(response.headers),
                         should_retry=response.headers.get("x-should-retry"),
                     )
                 yield response
@@ -198,7 +198,7 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
     if silent:  # not tried again: the server may still be working on it, and a second answer costs as much again
         return Fault("idle", f"nothing came for {idle_seconds:g} s")
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Fault("certificate", error.verify_message, code=str(error.verify_code))
+        return Fault("certificate", error.verify_message)
     if cut:  # what the layers say of it reads like a status: "400, message: Not enough data to satisfy ..."
         return Fault("cut", CUT, retry=True)
     return Fault("connection", str(error) or type(error).__name__, retry=True)

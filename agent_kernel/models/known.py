@@ -81,11 +81,5 @@ def capabilities_by_name(name: str, base_url: str) -> Capabilities:
 
 
 def near(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names most similar to `wanted`; none if `wanted` is among them."""
-    by_small = {name.lower(): name for name in names}
-    small = wanted.lower()
-    if small in by_small and by_small[small] == wanted:
-        return []
-    begun = sorted(name for name in by_small if name.startswith(small) or name.rpartition("/")[2].startswith(small))
-    alike = difflib.get_close_matches(small, by_small, n=SUGGESTED, cutoff=_LIKENESS)
-    return [by_small[name] for name in list(dict.fromkeys([*begun, *alike]))[:SUGGESTED]]
+    """The names most similar to `wanted`."""
+    return difflib.get_close_matches(wanted, names, n=SUGGESTED, cutoff=_LIKENESS)

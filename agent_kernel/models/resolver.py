@@ -18,7 +18,7 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES
+from agent_kernel.models.known import NOTHING_KNOWN, OPENAI_NAMES
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
@@ -108,17 +108,8 @@ class ModelResolver:
             return named, "AGENT_KERNEL_MODEL names it."
         for endpoint in own:
             if isinstance(endpoint, Endpoint) and endpoint.default_model is not None:
-                return endpoint.default_model, self._why(endpoint)
+                return endpoint.default_model, f"{endpoint.key_setting} is set, and nothing names a model."
         return None, ""
-
-    def _why(self, endpoint: Endpoint) -> str:
-        reason = f"{endpoint.key_setting} is set, and nothing names a model."
-        if endpoint.name != OPENAI or not self._environ.get("ANTHROPIC_API_KEY", "").strip():
-            return reason
-        return (
-            f"OPENAI_API_KEY and ANTHROPIC_API_KEY are set, and nothing names a model: OpenAI comes first. For "
-            f"Anthropic set AGENT_KERNEL_MODEL={DEFAULT_MODELS['Anthropic']}."
-        )
 
     def resolve(self, name: str | None = None, notebook_path: str | None = None) -> Model:
         """The model of a name; `None` means the default. Paths of recordings are relative to the folder of the notebook

@@ -1,9 +1,9 @@
 """How often a model service is asked, why again, and when."""
 
 import asyncio
-import email.utils
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_kernel.models.base import Clock, Delay
@@ -37,22 +37,13 @@ class RetryPolicy:
         return delay * (1 - self.jitter() / 4)
 
 
-def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds to wait that the server asks for, in `retry-after-ms` or `retry-after` (seconds or an HTTP date)."""
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds to wait that the server asks for, in `retry-after-ms` or `retry-after`."""
     for header, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        value = headers.get(header)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            continue
-        return seconds if seconds >= 0 else None  # NaN compares false
-    try:
-        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return max(0.0, date.timestamp() - now)
+        with suppress(KeyError, ValueError):
+            seconds = float(headers[header]) / unit
+            return seconds if seconds >= 0 else None  # NaN compares false
+    return None
 
 
 class Tries:

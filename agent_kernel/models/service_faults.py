@@ -21,11 +21,12 @@ FORMATS: dict[ApiName, str] = {
     "responses": "Responses API",
     "messages": "Messages API",
 }
+OWN_AUTHORITY = (
+    "If it is signed by an authority of your own, as behind a company's proxy, set SSL_CERT_FILE to the file of that "
+    "authority's certificates where Jupyter is started."
+)
 ASK_THE_DOCTOR = " `agent-kernel doctor` asks it, and says what is wrong."
 NOTHING_OFFERED: Mapping[str, str] = MappingProxyType({})
-OTHERWISE_WRONG = frozenset({"9", "10", "62", "63", "64"})
-"""OpenSSL's codes for a certificate that is not yet or no longer valid, or is for another name: no authority that is
-trusted besides would change that."""
 
 FaultKind = Literal["status", "connection", "certificate", "cut", "idle", "answer", "address"]
 """`status`: an HTTP status or an error object; `connection`: the service can't be reached; `certificate`: one that is
@@ -62,7 +63,6 @@ _REFUSED = re.compile(r"invalid|image|policy|mismatch|context_length|not_support
 """Parts of OpenAI's further codes that mean a refusal."""
 _LOADING = re.compile(r"(?i)\bloading (?:the )?model\b|\bmodel\b.{0,200}\bloading\b")
 """Phrases of llama.cpp and Hugging Face."""
-_NOT_LOADING = re.compile(r"(?i)\berror|\bfail|\bunable|\bcan(?:no|')t\b|\bcould not")
 SLOW_SECONDS = 20.0
 """A try that a gateway ends after so long without an answer probably took longer than the gateway waits."""
 _GATEWAY_STATUSES = frozenset({408, 499, 502, 503, 504, 524})
@@ -116,9 +116,7 @@ class Fault(Exception):
     @property
     def loading(self) -> bool:
         """Whether the server says that it is loading the model."""
-        if not self.retry or self.status != 503 or _NOT_LOADING.search(self.detail):
-            return False
-        return _LOADING.search(self.detail) is not None
+        return self.retry and self.status == 503 and _LOADING.search(self.detail) is not None
 
     @property
     def is_slow_start(self) -> bool:
@@ -205,7 +203,8 @@ def explain(
         head = _sentence(f"{endpoint.where} does not speak the {FORMATS[asked.api]}", detail)
         return ModelRefused(f"{head} Check {endpoint.address_setting}; it usually ends in /v1.{through}")
     if fault.kind == "certificate":
-        return ModelRefused(_distrusted(fault, endpoint, detail) + through)
+        head = _sentence(f"The certificate of {endpoint.where} is not trusted here", detail)
+        return ModelRefused(f"{head} {OWN_AUTHORITY}{through}")
     if is_about_the_name(fault):
         return ModelRefused(_unknown_name(fault, asked, detail, offered) + through)
     if fault.kind == "status" and fault.status is not None and not fault.retry:
@@ -266,16 +265,6 @@ def _is_in_own_network(host: str) -> bool:
         return "." not in host or host.endswith((".local", ".localhost", ".internal"))
 
 
-def _distrusted(fault: Fault, endpoint: Endpoint, detail: str) -> str:
-    head = _sentence(f"The certificate of {endpoint.where} is not trusted here", detail)
-    if fault.code in OTHERWISE_WRONG:
-        return f"{head} {endpoint.address_setting} sets the address." if endpoint.address_setting else head
-    return (
-        f"{head} If it is signed by an authority of your own, as behind a company's proxy, set SSL_CERT_FILE to the "
-        "file of that authority's certificates where Jupyter is started."
-    )
-
-
 def _unreachable(endpoint: Endpoint, through: str) -> str:
     running, online = " Is the server there running?", " Is this machine online, and may it reach that address?"
     question = through or (running if endpoint.is_near else online)
@@ -288,13 +277,11 @@ def _unknown_name(fault: Fault, asked: Asked, detail: str, offered: Mapping[str,
     said = f"does not know the model {asked.model!r}" if says_so else f"refused a request for the model {asked.model!r}"
     head = _sentence(f"{asked.endpoint.where} {said} ({fault.status or fault.code})", detail)
     others = {name: shown for name, shown in offered.items() if name != asked.model}
-    if names := near(asked.model, others):
-        advice = f"Near that: {', '.join(others[name] for name in names)}. Name one with --model or AGENT_KERNEL_MODEL."
-    elif others:
-        some = ", ".join(list(others.values())[:SUGGESTED])
-        advice = f"It has {some}. Name one with --model or AGENT_KERNEL_MODEL."
-    else:
-        advice = "Name another with --model or AGENT_KERNEL_MODEL."
+    alike = near(asked.model, others)
+    advice = "Name another with --model or AGENT_KERNEL_MODEL."
+    if names := [others[name] for name in alike or list(others)[:SUGGESTED]]:
+        have = "Near that" if alike else "It has"
+        advice = f"{have}: {', '.join(names)}. Name one with --model or AGENT_KERNEL_MODEL."
     if asked.model in offered:
         advice = f"It lists that model, but perhaps not for the {FORMATS[asked.api]}. {advice}"
     elif not offered and asked.endpoint.address_setting:

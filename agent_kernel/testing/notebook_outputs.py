@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.models.recordings.pictures import PictureDifference, picture_difference
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK
 from agent_kernel.record.comparable import comparable, is_record, without_chance
 
@@ -43,15 +42,6 @@ class Outputs:
     """Whether they were saved while a run went on, so they show how it stood."""
 
 
-@dataclass(frozen=True, slots=True)
-class DifferentPicture:
-    number: int
-    """The place among the cell's pictures, from 1."""
-    difference: PictureDifference
-    saved: bytes
-    now: bytes
-
-
 def read_outputs(outputs: Sequence[Output]) -> Outputs:
     """Reduce outputs to what is compared. The outputs themselves stay as they are."""
     found = Outputs()
@@ -67,14 +57,6 @@ def read_outputs(outputs: Sequence[Output]) -> Outputs:
         else:
             found.rest.append(output)
     return found
-
-
-def different_pictures(saved: Sequence[bytes], now: Sequence[bytes]) -> Iterator[DifferentPicture]:
-    """The pictures that show something else; those without a counterpart are not among them."""
-    for number, (first, second) in enumerate(zip(saved, now, strict=False), start=1):
-        difference = picture_difference(first, second)
-        if difference is not None:
-            yield DifferentPicture(number, difference, first, second)
 
 
 def _compared_data(data: Output, found: Outputs, *, of_a_run: bool) -> Iterator[tuple[str, Any]]:

@@ -16,8 +16,6 @@ import pytest
 if TYPE_CHECKING:
     from nbval.plugin import IPyNbCell as NotebookCell  # type: ignore[import-untyped]  # it has no types
 
-    from agent_kernel.testing.notebook_outputs import DifferentPicture, Outputs
-
 REPLAY, APPROVE = "AGENT_KERNEL_REPLAY", "AGENT_KERNEL_APPROVE"
 _OPTIONS = ((REPLAY, "agent_replay", "strict"), (APPROVE, "agent_approve", "recorded"))
 """The variables for the kernels, the options that set them, and the defaults."""
@@ -141,36 +139,21 @@ def _compare_what_is_shown(cell: "NotebookCell") -> None:
             return True  # the answers are new, and the notebook has the old ones
         same = compare_outputs(of_now.rest, of_saved.rest, skip_compare)
         problems = [_SAVED_TOO_EARLY.format(cell=cell)] if of_saved.of_open_run else []
-        problems += _picture_problems(cell, of_saved, of_now)
+        problems += _picture_problems(of_saved.pictures, of_now.pictures)
         cell.comparison_traceback[:0] = problems
         return same and not problems
 
     cell.compare_outputs = compare
 
 
-def _picture_problems(cell: "NotebookCell", saved: "Outputs", now: "Outputs") -> Iterator[str]:
-    from agent_kernel.testing.notebook_outputs import different_pictures
+def _picture_problems(saved: Sequence[bytes], now: Sequence[bytes]) -> Iterator[str]:
+    from agent_kernel.models.recordings.pictures import picture_difference
 
-    if len(saved.pictures) != len(now.pictures):
-        yield f"The saved output has {len(saved.pictures)} pictures, this one has {len(now.pictures)}."
-    for different in different_pictures(saved.pictures, now.pictures):
-        yield f"Picture {different.number} is not the saved one. {different.difference.says}"
-        yield from _kept(cell, different)
-
-
-def _kept(cell: "NotebookCell", different: "DifferentPicture") -> Iterator[str]:
-    """Write both pictures, and what differs, to pytest's cache, where a person can look at them."""
-    cache = getattr(cell.config, "cache", None)
-    if cache is None:
-        return
-    folder = cache.mkdir("agent-kernel-pictures")
-    pictures = {"saved": different.saved, "now": different.now, "differs": different.difference.mask}
-    yield f"To look at, in {folder}:"
-    for name, picture in pictures.items():
-        if picture is not None:
-            file = f"{cell.path.stem}-cell-{cell.cell_num}-picture-{different.number}-{name}.png"
-            (folder / file).write_bytes(picture)
-            yield f"  {file}"
+    if len(saved) != len(now):
+        yield f"The saved output has {len(saved)} pictures, this one has {len(now)}."
+    for number, (before, after) in enumerate(zip(saved, now, strict=False), start=1):
+        if says := picture_difference(before, after):
+            yield f"Picture {number} is not the saved one. {says}"
 
 
 def _put_the_runs_error_first(cell: "NotebookCell") -> None:

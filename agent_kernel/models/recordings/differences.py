@@ -162,7 +162,7 @@ def _difference(recording: Path, image: RecordedImage, now: RecordedImage, data:
         return ""
     name = f"{images_of(recording).name}/{image.file_name}"
     try:
-        found = picture_difference(load_image(recording, image), base64.b64decode(data.get(now.sha256, "")))
+        says = picture_difference(load_image(recording, image), base64.b64decode(data.get(now.sha256, "")))
     except (OSError, binascii.Error):
         return f"the recorded one, {name}, can't be read"
-    return "" if found is None else f"it is not {name}. {found.says.removesuffix('.')}"
+    return says and f"it is not {name}. {says.removesuffix('.')}"

@@ -7,7 +7,6 @@ letter for a similar one. The limits were set by plots that two versions of matp
 """
 
 import io
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
@@ -34,27 +33,17 @@ _LARGEST = 64_000_000
 """Pictures with more pixels are not decoded."""
 
 
-@dataclass(frozen=True, slots=True)
-class PictureDifference:
-    says: str
-    """A sentence for a person."""
-    mask: bytes | None = None
-    """A PNG of the second picture with what differs in red, if both could be compared."""
-
-
-def picture_difference(saved: bytes, now: bytes) -> PictureDifference | None:
-    """What two pictures in PNG or JPEG show differently; `None` if they show the same."""
+def picture_difference(saved: bytes, now: bytes) -> str:
+    """What two pictures in PNG or JPEG show differently, as a sentence; empty if they show the same."""
     if saved == now:
-        return None
+        return ""
     first, second = _decoded(saved), _decoded(now)
     if first is None or second is None:
-        return PictureDifference("It can't be decoded, or is too large for that, and its bytes differ.")
+        return "It can't be decoded, or is too large for that, and its bytes differ."
     if max(abs(first.width - second.width), abs(first.height - second.height)) > _RESIZED:
-        return PictureDifference(
-            f"Its size was {first.width} x {first.height} pixels and is {second.width} x {second.height}."
-        )
+        return f"Its size was {first.width} x {first.height} pixels and is {second.width} x {second.height}."
     if first.size == second.size and first.tobytes() == second.tobytes():
-        return None
+        return ""
     times = ceil(sqrt(second.width * second.height / _MOST_PIXELS))
     return _differing(first.reduce(times), second.reduce(times), times)
 
@@ -73,27 +62,21 @@ def _decoded(data: bytes) -> "Image | None":
     return Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert("RGB")
 
 
-def _differing(first: "Image", second: "Image", times: int) -> PictureDifference | None:
+def _differing(first: "Image", second: "Image", times: int) -> str:
     from PIL import ImageChops
 
-    least = _least_differences(first, second)
-    red, green, blue = least.split()
+    red, green, blue = _least_differences(first, second).split()
     grey = ImageChops.lighter(ImageChops.lighter(red, green), blue)
     counts = grey.histogram()
     shaded = sum(counts[_SHADED + 1 :]) / (grey.width * grey.height)
     if not any(counts[_UNLIKE + 1 :]) and shaded <= _SHADED_AREA:
-        return None
+        return ""
     limit = _UNLIKE if any(counts[_UNLIKE + 1 :]) else _SHADED
     mask = grey.point([255 if value > limit else 0 for value in range(256)])
     left, top, right, bottom = (edge * times for edge in mask.getbbox() or (0, 0, 0, 0))
-    marked = second.copy()
-    marked.paste((255, 0, 0), (0, 0), mask.crop((0, 0, *second.size)).point([value // 2 for value in range(256)]))
-    held = io.BytesIO()
-    marked.save(held, "PNG")
-    return PictureDifference(
+    return (
         f"It shows something else between x {left} and {right}, y {top} and {bottom} "
-        f"({second.width * times} x {second.height * times} pixels).",
-        held.getvalue(),
+        f"({second.width * times} x {second.height * times} pixels)."
     )
 
 

@@ -147,4 +147,4 @@ async def test_an_unknown_model_names_those_that_are_near() -> None:
             await turn_of(resolver.resolve("qwen3"))
         await resolver.aclose()
     assert "does not know the model 'qwen3' (404): model 'qwen3' not found, try pulling it first." in str(caught.value)
-    assert "Near that: qwen3:32b, qwen3:8b. Name one with --model or AGENT_KERNEL_MODEL." in str(caught.value)
+    assert "Near that: qwen3:8b, qwen3:32b. Name one with --model or AGENT_KERNEL_MODEL." in str(caught.value)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageFilter
 
 from agent_kernel.models.recordings.pictures import picture_difference
-from agent_kernel.testing.notebook_outputs import comparable_svg, different_pictures, read_outputs
+from agent_kernel.testing.notebook_outputs import comparable_svg, read_outputs
 
 HEIGHTS = (1.0, 4.0, 2.0, 8.0, 5.0, 7.0)
 
@@ -66,19 +66,17 @@ CHANGED = {
 @pytest.mark.parametrize("drawing", DRAWINGS.values(), ids=DRAWINGS)
 def test_the_same_plot_drawn_otherwise_is_the_same(plot: bytes, drawing: Callable[[bytes], bytes]) -> None:
     assert drawing(plot) != plot
-    assert picture_difference(plot, drawing(plot)) is None
+    assert picture_difference(plot, drawing(plot)) == ""
 
 
 @pytest.mark.parametrize(("before", "after"), CHANGED.values(), ids=CHANGED)
 def test_a_changed_plot_is_another(before: bytes, after: bytes) -> None:
-    assert picture_difference(before, after) is not None
-    assert picture_difference(after, before) is not None
+    assert picture_difference(before, after)
+    assert picture_difference(after, before)
 
 
-def test_a_difference_says_where_it_is_and_shows_it() -> None:
-    found = picture_difference(bars(3, 7, 5), bars(3, 7, 6))
-    assert found.says.startswith("It shows something else between x ")
-    assert Image.open(io.BytesIO(found.mask)).size == Image.open(io.BytesIO(bars(3, 7, 6))).size
+def test_a_difference_says_where_it_is() -> None:
+    assert picture_difference(bars(3, 7, 5), bars(3, 7, 6)).startswith("It shows something else between x ")
 
 
 def test_an_svg_is_compared_without_the_ids_and_the_date_that_matplotlib_makes_up() -> None:
@@ -102,5 +100,3 @@ def test_pictures_of_outputs_and_in_html_are_taken_out_in_order_and_the_outputs_
     assert read.pictures == [line(), bars(1, 2, 3)]
     assert [one["data"] for one in read.rest] == [{"text/plain": "<Figure>"}, {"text/html": '<img src="(a picture)">'}]
     assert outputs[0]["data"] == {"image/png": first, "text/plain": "<Figure>"}
-    (found,) = different_pictures(read.pictures, [line(), bars(1, 2, 4)])
-    assert found.number == 2
