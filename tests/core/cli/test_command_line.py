@@ -39,11 +39,6 @@ def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> Non
     assert (tmp_path / "recordings" / "tools.jsonl").is_file()
 
 
-def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:
-    copy = prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
-    assert [source.splitlines()[0] for source in sources(copy) if source.startswith("%%agent")] == ["%%agent"] * 3
-
-
 def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--loud"])

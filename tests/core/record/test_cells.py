@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import nbformat
 import pytest
 
-from agent_kernel.protocol.views import MessageView, Preview, ToolCallView
-from agent_kernel.record.as_cells import Cell, all_cells, as_document, as_one, code_cells
+from agent_kernel.protocol.views import MessageView, ToolCallView
+from agent_kernel.record.as_cells import Cell, all_cells, as_one, code_cells
 from tests.core.record.record_examples import a_call, a_run, says
 
 
@@ -68,28 +67,6 @@ def test_a_written_file_is_written_again(content: str, tmp_path: Any, monkeypatc
     (source,) = code_of(a_call(1, "write_file", {"path": "deep/er/out.txt", "content": content}))
     exec(source, {})
     assert (tmp_path / "deep/er/out.txt").read_bytes().decode() == content
-
-
-def test_an_edit_is_a_comment_and_so_is_a_write_that_was_undone() -> None:
-    edit = a_call(1, "edit_file", {"path": "a.py"}, preview=Preview(kind="diff", text="-old\n+new"))
-    undone = a_call(2, "write_file", {"path": "b", "content": "x"}, undone=True)
-    assert code_of(edit, undone) == ["# The agent changed a.py:\n# -old\n# +new"]
-    (_, whole) = all_cells(a_run(), [says("", edit, undone)], [edit, undone])
-    assert "# Left out, because it was undone:\n# write_file(" in whole.source
-
-
-def test_the_whole_run_reads_as_a_notebook() -> None:
-    call = python(1, "orders.head()")
-    messages = [asks("Find duplicates.\n\nIn `orders`."), says("I look.", call), says("There are **12**.")]
-    cells = all_cells(a_run(prompt="Find duplicates.\n\nIn `orders`."), messages, [call])
-    assert cells[0].source.startswith("# Find duplicates. In `orders`.\n\nWhat the agent (gpt-5.2) did")
-    assert cells[1:] == [
-        Cell("markdown", "> Find duplicates.\n>\n> In `orders`."),
-        Cell("markdown", "I look."),
-        Cell("code", "orders.head()"),
-        Cell("markdown", "There are **12**."),
-    ]
-    nbformat.validate(nbformat.from_dict(as_document(cells)))
 
 
 def test_several_cells_make_one_that_can_be_divided_again() -> None:

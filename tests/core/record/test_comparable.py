@@ -6,7 +6,7 @@ from agent_kernel.protocol.views import NoticeView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.record import render_record
 from agent_kernel.record.comparable import comparable
-from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
+from tests.core.record.record_examples import a_call, a_run, printed, raised, says
 
 
 def record(calls: list[ToolCallView], answer: str = "312 rows.", run: RunView | None = None) -> str:
@@ -55,11 +55,3 @@ def test_a_notice_that_the_recording_differed_is_told_apart_from_what_is_compare
     told = comparable(record(live(), run=a_run(notices=[notice])))
     assert told.text == comparable(record(live())).text
     assert list(told.changes) == [f"{content}\nIt was 1 and is 9."]
-
-
-def test_pictures_are_counted_and_addresses_of_memory_left_out() -> None:
-    calls = [a_call(outputs=[displayed(image_png=PNG), printed("<Axes at 0x7f3a5c0d2e10>\n")])]
-    told = comparable(record(calls))
-    assert told.pictures == (f"data:image/png;base64,{PNG}",)
-    assert "(picture 1)" in told.text
-    assert "<Axes at 0x...>" in told.text

@@ -16,7 +16,6 @@ from agent_kernel.protocol.run_results import RunProgress
 from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
 from agent_kernel.record.as_cells import all_cells
-from agent_kernel.record.formulas import pieces
 from agent_kernel.record.markdown import safe_markdown
 from agent_kernel.record.safety import clean, escape_prose, render
 from agent_kernel.record.so_far import render_so_far
@@ -136,11 +135,7 @@ PIECES = [
     [
         ("see [1]: Note: it is so", "see [1]: Note: it is so"),
         ("`<div>` and `a < b`", "<div> and a < b"),
-        ("`` a`b<c ``", "a`b<c"),
         ("[click](javascript:alert(1))", "[click](javascript:alert(1))"),
-        ("`[x](javascript:1)`", "[x](javascript:1)"),
-        ("`\\\\[`", "\\\\["),
-        ("A[i]: int", "A[i]: int"),
     ],
 )
 def test_the_words_stay(text: str, says: str, engines: Engines) -> None:
@@ -187,18 +182,8 @@ def test_nothing_acts_however_the_marks_are_mixed(engines: Engines, text: str, n
     assert_inert(render_so_far(RunProgress(run, (waits,), {}, None, ahead_waits=False))["text/markdown"], engines)
 
 
-HOSTILE = ["> ", "[", "`", "$a", "\\({"]
-
-
 @pytest.mark.parametrize(
-    "text",
-    [
-        *((piece * 50_000)[:50_000] for piece in HOSTILE),
-        "[a](" * 4_900 + ">" * 20_000,
-        "| a " * 25_000 + "\n" + "|-" * 25_000,
-    ],
-    ids=lambda text: text[:8],
+    "text", ["[" * 50_000, "$a" * 25_000, "[a](" * 4_900 + ">" * 20_000], ids=lambda text: text[:4]
 )
 def test_hostile_markdown_takes_little_time(text: str) -> None:
     bounded(5, lambda: (render(text), safe_markdown(text)))
-    assert "".join(piece.text for piece in pieces(text)) == text

@@ -1,6 +1,5 @@
 """What someone reads in a notebook when the run is over."""
 
-import html
 import re
 from typing import Any
 
@@ -171,14 +170,6 @@ def test_every_end_of_a_call_is_told_honestly() -> None:
     assert "7. Run Python orders.head() (run_python): Done, approved by a script\n" in plain
 
 
-def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
-    early, second = (displayed(text_plain=text).model_copy(update={"display_id": "d"}) for text in ("early", "second"))
-    cleared = displayed().model_copy(update={"kind": "clear"})
-    html = bundle([a_call(outputs=[printed("gone"), cleared, early, printed("between"), second])])["text/html"]
-    assert ("gone" in html, "early" in html) == (False, False)
-    assert html.index("<pre>second</pre>") < html.index("<pre>between</pre>")
-
-
 def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
     calls = [
         a_call(number, arguments={"code": "x = 1\n" * 2_000}, outputs=[printed("y" * 100 + "\n") for _ in range(50)])
@@ -204,13 +195,6 @@ def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened(
     assert "<summary>Summarised 42 messages</summary>\n\nThey **looked**" in record["text/markdown"]
 
 
-def test_a_prompt_is_shown_as_it_was_written() -> None:
-    prompt = "---\ntitle: a\n---\n# $5\n\n  <b>bold</b>\n<script>1</script>"
-    shown = render_record(a_run(prompt=prompt), [], [])
-    assert f"<blockquote><pre>{html.escape(prompt)}</pre></blockquote>" in shown["text/html"]
-    assert f"```text\n{prompt}\n```" in shown["text/markdown"]
-
-
 def test_code_that_did_what_it_should_is_numbered_as_it_ran_so_that_it_can_become_cells() -> None:
     ran = [
         a_call(1, arguments={"code": "second"}, started_at="2026-11-20T14:02:50.000Z"),
@@ -234,13 +218,3 @@ def test_a_run_that_was_stopped_in_the_queue_says_that_it_never_began() -> None:
     assert f"{words}\n\ngpt-5.2 · asked" in shown["text/plain"]
     asked = render_record(a_run(status="cancelled"), [says("I look")], [])
     assert not any(words in text for text in asked.values())
-
-
-def test_a_run_that_was_stopped_says_why_in_the_open() -> None:
-    why = "Stopped, because the kernel was interrupted."
-    notices = [NoticeView(content=why, at="2026-11-20T14:05:00.000Z", steps=1)]
-    call = a_call(1, state="cancelled")
-    shown = render_record(a_run(status="cancelled", notices=notices), [says("", call)], [call])
-    for form, text in shown.items():
-        assert text.count(why) == 1, form
-    assert shown["text/html"].index(why) < shown["text/html"].index("1 step: 1 cancelled")

@@ -1,6 +1,5 @@
 """What a run has shown stands in the notebook as outputs of its own; a record that stands alone has copies."""
 
-import base64
 import json
 from typing import Any
 
@@ -145,13 +144,6 @@ def test_json_that_is_nested_without_end_is_not_kept() -> None:
     shown = placed(a_call().model_copy(update={"outputs": [output]}))
     assert shown.results == ()
     assert "Not shown: JSON." in shown.record["text/html"]
-
-
-def test_a_drawing_is_kept_as_an_image() -> None:
-    html = alone(a_call(outputs=[bundle(**{"image/svg+xml": SVG, "text/plain": "<SVG>"})]))["text/html"]
-    source = html.partition('src="data:image/svg+xml;base64,')[2].partition('"')[0]
-    drawing = base64.b64decode(source).decode()
-    assert drawing == SVG.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
 
 
 def test_a_formula_is_left_to_the_page_to_typeset() -> None:

@@ -58,7 +58,6 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
             "Queued behind “Plot it”, which waits for you",
         ),
         (open_run(paused=PAUSE), (), None, "Waiting for you: the budget is reached"),
-        (open_run(), (open_call("unknown"),), None, "Waiting for you: Run Python (run_python), outcome unknown"),
         (
             open_run(),
             (open_call("executing", "ask_user", '{"question": "Which?", "choices": ["a", 2]}'),),

@@ -103,16 +103,6 @@ def test_a_diff_that_leaves_out_a_part_is_shown_with_the_whole_content() -> None
     assert "content: one\n  │ two\n" in Page().show("", a_call(**arguments, preview=cut))
 
 
-def test_an_edited_call_is_shown_again() -> None:
-    page = Page()
-    page.show("", a_call(code="model()"))
-    edited = page.show("", a_call("executing", "mine()", edited=True))
-    assert "  │ mine()\n" in edited
-    done = page.show("", a_call("success", "mine()", edited=True, by="user", decided_by="ana", duration_ms=320))
-    assert done.count("  │ mine()\n") == 1
-    assert "Done, edited and approved by ana, 0.3 s" in done
-
-
 def test_what_was_said_is_not_said_again_and_a_run_that_fails_twice_says_so_twice() -> None:
     page, failure = Page(40), {"status": "error", "error": ErrorView(code="LLM_ERROR", message="It is down.")}
     first = page.show("The quick brown fox jumps over the lazy dog.", **failure, ended_at=NOW)
