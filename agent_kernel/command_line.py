@@ -52,9 +52,10 @@ def parser_of_commands() -> argparse.ArgumentParser:
     ready.add_argument("--yes", action="store_true", help="do not ask first")
 
     audit = commands.add_parser(
-        "audit", help="print every decision and outcome of the log, oldest first, one JSON object a line"
+        "audit",
+        help="print every decision and outcome of the log, oldest first, one JSON object a line",
+        parents=[_log_option()],
     )
-    audit.add_argument("--log", type=Path, help="the log's file (the server's default)")
     audit.add_argument("--conversation", metavar="ID", help="only what belongs to this conversation")
     audit.add_argument("--since", type=_date, metavar="DATE", help="only from this day or time on (ISO 8601, UTC)")
     audit.add_argument(
@@ -152,22 +153,15 @@ def _add_chat(commands: "Commands") -> None:
         "chat",
         help="follow a conversation in a terminal: approve, deny, answer, ask for more",
         description="Follows a conversation of a Jupyter server, and asks you what waits for a person, as the cards in "
-        "the notebook do; the first answer counts, wherever it is given. Without a name: the only open conversation, "
-        "or a list of them. /stop stops the run; Ctrl+C and Ctrl+D leave, which stops nothing. Where the output is no "
-        "terminal, the text of the run that goes on, or of the last one, is printed to its end.",
-        epilog="Exit code: 0 if the run is complete or you have left, 1 if it failed or was stopped, 130 after Ctrl+C. "
-        "The token comes from the running server's own file, or from JUPYTER_TOKEN.",
+        "the notebook do; the first answer counts, wherever it is given. Without a name: the newest conversation that "
+        "waits or goes on, else the newest. /stop stops the run; Ctrl+C and Ctrl+D leave, which stops nothing. Where "
+        "the output is no terminal, the run that goes on, or the last one, is printed to its end.",
+        epilog="Exit code: 0 if the run is complete or you have left, 1 if it failed or was stopped, 130 after Ctrl+C.",
+        parents=[_server_options()],
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("conversation", nargs="?", metavar="CONVERSATION", help="its id")
-    which.add_argument(
-        "--notebook", metavar="PATH", help="the newest conversation of this notebook, by its path on the server"
-    )
-    which.add_argument("--latest", action="store_true", help="the newest open conversation, or the newest of all")
-    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the newest on this machine)")
-    parser.add_argument(
-        "--token", help="the server's token; JUPYTER_TOKEN is better, because others can see a command's options"
-    )
+    which.add_argument("--notebook", metavar="PATH", help="that of this notebook, by its path on the server")
 
 
 def _add_mcp(commands: "Commands") -> None:
@@ -177,11 +171,7 @@ def _add_mcp(commands: "Commands") -> None:
         description="Leads a program that speaks the Model Context Protocol over stdio to a Jupyter server. Each call "
         "is a card in the notebook, as one of the notebook's own agent. With --print: the configuration of a program "
         "that reaches the server over HTTP itself, or with --stdio by this command. No configuration has a token.",
-        epilog="The token comes from the running server's own file, or from JUPYTER_TOKEN.",
-    )
-    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the newest on this machine)")
-    parser.add_argument(
-        "--token", help="the server's token; JUPYTER_TOKEN is better, because others can see a command's options"
+        parents=[_server_options()],
     )
     parser.add_argument("--print", choices=("claude", "codex", "vscode", "cursor", "qwen"), help="print, serve nothing")
     parser.add_argument("--stdio", action="store_true", help="with --print: by this command, without a token")
@@ -193,9 +183,9 @@ def _add_export(commands: "Commands") -> None:
         help="write a run of the log as a notebook that repeats it without an agent, as messages, or as Markdown",
         description="Without RUN: the last runs of the log. Without FILE: the text is printed. The log is only read, "
         "and a server may have it open; of a run that goes on, what it did by now is written.",
+        parents=[_log_option()],
     )
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run's id, the beginning of it, or last")
-    parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
     parser.add_argument("--force", action="store_true", help="replace FILE where it exists")
     forms = parser.add_mutually_exclusive_group()
     for option, text in (
@@ -212,10 +202,27 @@ def _add_rules(commands: "Commands") -> None:
         help="list the rules that people saved by Always allow, or remove one",
         description="A rule is made by a person's answer to a card, and in no other way. One that is removed allows no "
         "call from then on, in runs that are under way too.",
+        parents=[_log_option()],
     )
     parser.add_argument("action", nargs="?", choices=("list", "remove"), default="list")
     parser.add_argument("rule", nargs="?", metavar="ID", help="the id of the rule to be removed, or its beginning")
-    parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
+
+
+def _server_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--server", metavar="URL", help="the Jupyter server (the newest on this machine)")
+    options.add_argument(
+        "--token",
+        help="the server's token; without it that of the server's own file, or JUPYTER_TOKEN, which is better, because "
+        "others can see a command's options",
+    )
+    return options
+
+
+def _log_option() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--log", type=Path, help="the log's file (the server's default)")
+    return options
 
 
 def _positive(text: str) -> int:

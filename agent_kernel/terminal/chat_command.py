@@ -16,15 +16,12 @@ from urllib.parse import quote
 from agent_kernel.command_line import INTERRUPTED
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.protocol.views import ConversationView
-from agent_kernel.record.words import run_word
 from agent_kernel.terminal.connection import Lost, Refused, Server, server_at
 from agent_kernel.terminal.lines import Printer, Terminal, active_run, forget_typed, next_line, one_line
 from agent_kernel.terminal.questions import A_PROMPT, Question, questions_in
 
 ENDLESS = 1_000_000
 """The columns of an output that is no terminal: its lines are not wrapped."""
-LISTED = 20
-"""The most conversations in a list."""
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -41,7 +38,7 @@ async def _run(options: argparse.Namespace) -> int:
     out = sys.stdout
     terminal = Terminal(out, lambda: shutil.get_terminal_size().columns if out.isatty() else ENDLESS)
     async with Server(server_at(options.server, options.token)) as server:
-        conversation_id = options.conversation or await _find(options, server, terminal)
+        conversation_id = options.conversation or await _find(options, server)
         path = f"conversations/{quote(conversation_id, safe='')}"
         async with aclosing(server.views(path)) as views:
             view = await anext(views)
@@ -51,22 +48,14 @@ async def _run(options: argparse.Namespace) -> int:
             return await _print_to_end(view, views, terminal)
 
 
-async def _find(options: argparse.Namespace, server: Server, terminal: Terminal) -> str:
-    """The id of the conversation that is meant. Raises `Lost`, `Refused`."""
+async def _find(options: argparse.Namespace, server: Server) -> str:
+    """The id of the conversation that is meant: an open one, of those one that waits, of those the newest. Raises
+    `Lost`, `Refused`."""
     of_notebook = {} if options.notebook is None else {"notebook": options.notebook}
     runs = await server.get("runs", list[ListedRun], **of_notebook)
-    found: dict[str, ListedRun] = {}  # one run of each conversation: an open one, of those one that waits, the newest
-    for run in sorted(runs, key=lambda run: (run.ended_at is None, bool(run.waits_for), run.started_at), reverse=True):
-        found.setdefault(run.conversation_id, run)
-    if not found:
+    if not runs:
         raise Refused("Nothing has been asked there yet: begin in a notebook.")
-    listed = [run for run in found.values() if run.ended_at is None] or list(found.values())
-    if options.latest or of_notebook or len(listed) == 1:
-        return listed[0].conversation_id
-    for run in listed[:LISTED]:
-        state = run_word(run.status) if run.ended_at else "waits" if run.waits_for else "goes on"
-        terminal.line(one_line(f"{run.conversation_id}  {run.notebook or 'no notebook'}  {state}  {run.prompt}", 160))
-    raise Refused("Say which conversation: its id, --notebook PATH, or --latest.")
+    return max(runs, key=lambda run: (run.ended_at is None, bool(run.waits_for), run.started_at)).conversation_id
 
 
 async def _print_to_end(view: ConversationView, views: AsyncGenerator[ConversationView], terminal: Terminal) -> int:

@@ -112,7 +112,7 @@ async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: C
     assert await program.ended() == 130
     _, view = await api("GET", "conversations", conversation_id)
     assert view["runs"][0]["status"] == "running"
-    program = chat("--latest")
+    program = chat()
     await program.until("> Go on.")
     program.type("/stop")
     await program.until("Stopped.")
@@ -152,7 +152,7 @@ async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_en
     assert "\x1b" not in out
     model.add(failure(400, "no"))
     await api.start_run(conversation_id)
-    code, out, _ = await piped("--latest")
+    code, out, _ = await piped()
     assert (code, "The model did not answer." in out) == (1, True)
 
 
@@ -160,7 +160,7 @@ async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_en
     ("arguments", "given", "said"),
     [
         (["nowhere"], "wrong", "JUPYTER_TOKEN"),
-        (["--latest", "--server", "http://127.0.0.1:9/"], TOKEN, "127.0.0.1:9/ (ClientConnectorError). Start it"),
+        (["--server", "http://127.0.0.1:9/"], TOKEN, "127.0.0.1:9/ (ClientConnectorError). Start it"),
     ],
 )
 async def test_what_is_wrong_is_said_with_what_to_do(piped: Piped, arguments: list[str], given: str, said: str) -> None:
