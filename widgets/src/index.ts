@@ -1,6 +1,5 @@
 /** The anywidget: a channel per conversation, a view per output. */
 import { h, render as mount } from "preact";
-import { Drawings } from "./card/drawings";
 import { keepsFocus } from "./ui/focus";
 import {
   KernelTransport,
@@ -13,7 +12,7 @@ import { Channel } from "./channel/channel";
 import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
 import { keepsPlace } from "./ui/keepPlace";
-import { DrawingsContext } from "./card/context";
+import { NotebookContext } from "./card/context";
 import { Run } from "./run/run";
 import css from "./styles.css";
 
@@ -39,14 +38,13 @@ function initialize({ model }: { model: Model }): (() => void) | undefined {
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { channel, release } = lease(model);
-  const drawings = new Drawings(model.widget_manager);
   const run = h(Run, {
     channel,
     runId: model.get("run_id"),
     prompt: model.get("prompt"),
     unserved: model.get("unserved"),
   });
-  mount(h(DrawingsContext.Provider, { value: drawings, children: run }), el);
+  mount(h(NotebookContext.Provider, { value: model.widget_manager, children: run }), el);
   const leavePlace = keepsPlace(el);
   keepsTyping(el);
   const leave = keepsFocus(el);
@@ -54,7 +52,6 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     leavePlace();
     leave();
     mount(null, el);
-    drawings.dispose();
     release();
   };
 }

@@ -4,7 +4,6 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";
 import type { Cell, CodeCell, ICellModel } from "@jupyterlab/cells";
 import type { ILauncher } from "@jupyterlab/launcher";
-import type { IOutput } from "@jupyterlab/nbformat";
 import { type INotebookTracker, type Notebook, NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
 import { LabIcon } from "@jupyterlab/ui-components";
 import { insertBelow } from "./answers";
@@ -109,15 +108,7 @@ export function takesQuestions({ content }: NotebookPanel): boolean {
 }
 
 function hasError(cell: Cell): boolean {
-  return isCode(cell) && cell.model.outputs.toJSON().some(isError);
-}
-
-/** IPython prints an exception group, where other exceptions have an output of their own. */
-const GROUP = /^ {2}\+ Exception Group Traceback \(most recent call last\):$/m;
-
-export function isError({ output_type: type, name, text }: IOutput): boolean {
-  if (type !== "stream" || name !== "stderr") return type === "error";
-  return GROUP.test(Array.isArray(text) ? text.join("") : String(text));
+  return isCode(cell) && cell.model.outputs.toJSON().some((output) => output.output_type === "error");
 }
 
 function cellsOf(panel: NotebookPanel | null, cellId: unknown): readonly Cell[] {

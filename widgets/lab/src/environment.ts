@@ -12,8 +12,6 @@ export interface Lacking {
   readonly command: string;
 }
 
-const MOST_CHARACTERS = 1_000;
-const TEXTS = ["error", "executable", "prefix", "command"] as const;
 const SOURCE = `\
 import importlib.util, json, subprocess, sys
 try:
@@ -44,7 +42,7 @@ export function defaultsOf(settings: Readonly<Record<string, unknown>>): Default
   const known = Object.entries({ model, policy, effort, wait: wait === true ? "true" : "" });
   return Object.fromEntries(
     known.flatMap(([name, value]) =>
-      typeof value === "string" && value !== "" && value !== "default" ? [[name, value.slice(0, MOST_CHARACTERS)]] : [],
+      typeof value === "string" && value !== "" && value !== "default" ? [[name, value]] : [],
     ),
   );
 }
@@ -58,19 +56,8 @@ export function loadCode(defaults: Defaults, cellId: string, source: string): st
 
 /** From what `ASK_ENVIRONMENT` has printed; `null` where it is loaded. */
 export function readLacking(printed: string): Lacking | null {
-  try {
-    const said: unknown = JSON.parse(printed.trim().split("\n").at(-1) ?? "");
-    if (typeof said !== "object" || said === null) return null;
-    const texts = TEXTS.map((name) => [name, (said as Record<string, unknown>)[name]] as const);
-    if (!texts.every(([, text]) => typeof text === "string")) return null;
-    const bounded = texts.map(([name, text]) => [name, (text as string).slice(0, MOST_CHARACTERS)]);
-    return {
-      ...(Object.fromEntries(bounded) as Omit<Lacking, "missing">),
-      missing: "missing" in said && said.missing === true,
-    };
-  } catch {
-    return null;
-  }
+  const last = printed.trim().split("\n").at(-1) ?? "";
+  return last.startsWith("{") ? (JSON.parse(last) as Lacking) : null;
 }
 
 /** What to say of it, before the command. */

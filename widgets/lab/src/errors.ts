@@ -1,8 +1,8 @@
 /** Fix and Explain below the errors of cells. They stand in the page, not in the notebook. */
 import type { CodeCell } from "@jupyterlab/cells";
-import { NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
+import type { NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
-import { isCode, isError, takesQuestions } from "./ask";
+import { isCode, takesQuestions } from "./ask";
 import { watchDrawn, actions, button } from "./elements";
 import { asksAgent } from "./prompts";
 
@@ -16,12 +16,6 @@ export function watchErrors(panel: NotebookPanel, press: Press): void {
   watchDrawn(panel, (drawn) => {
     for (const cell of panel.content.widgets) if (drawn.has(cell.node) && isCode(cell)) mark(panel, cell, press);
   });
-  // Of a cell that runs what it has printed is not looked through each time that it is drawn.
-  const ended: Parameters<typeof NotebookActions.executed.connect>[0] = (_, { notebook, cell }) => {
-    if (notebook === panel.content && isCode(cell)) mark(panel, cell, press);
-  };
-  NotebookActions.executed.connect(ended);
-  panel.disposed.connect(() => NotebookActions.executed.disconnect(ended));
   const all = (): void => {
     for (const cell of panel.content.widgets) if (isCode(cell)) mark(panel, cell, press);
   };
@@ -36,10 +30,8 @@ export function watchErrors(panel: NotebookPanel, press: Press): void {
 function mark(panel: NotebookPanel, cell: CodeCell, press: Press): void {
   const { outputArea, model } = cell;
   const isAsked = takesQuestions(panel) && !asksAgent(model.sharedModel.getSource());
-  const hasEnded = model.executionState !== "running";
   outputArea.widgets.forEach(({ node }, index) => {
-    const output = isAsked && index < model.outputs.length ? model.outputs.get(index) : null;
-    const isMarked = output?.type === "error" || (hasEnded && output?.type === "stream" && isError(output.toJSON()));
+    const isMarked = isAsked && index < model.outputs.length && model.outputs.get(index).type === "error";
     const old = node.querySelector(`.${BUTTONS}`);
     if (!isMarked) old?.remove();
     else if (old === null) node.querySelector(".jp-OutputArea-output")?.append(buttons(cell, press));

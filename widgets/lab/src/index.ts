@@ -30,19 +30,23 @@ const CATEGORY = "Agent Kernel";
 const notebooks: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:notebooks",
   description:
-    "Loads the agent before cells that ask it, lets it read, change and run cells as the server asks, and gives cards and " +
-    "records what takes a notebook: cells of their code, undo, prompts that run again.",
+    "Draws runs in outputs, loads the agent before cells that ask it, lets it read, change and run cells as the server " +
+    "asks, and gives cards and records what takes a notebook: cells of their code, undo, prompts that run again.",
   autoStart: true,
-  requires: [INotebookTracker],
+  requires: [INotebookTracker, IRenderMimeRegistry],
   optional: [ICommandPalette, ISettingRegistry, INotebookCellExecutor],
   activate: (
-    { commands, serviceManager: { serverSettings } },
+    app,
     tracker: INotebookTracker,
+    rendermime: IRenderMimeRegistry,
     palette: ICommandPalette | null,
     registry: ISettingRegistry | null,
     executor: INotebookCellExecutor | null,
   ) => {
+    const { commands } = app;
+    const { serverSettings } = app.serviceManager;
     keepsKeysInRecords();
+    rendersRuns(app, tracker, rendermime);
     answersCards(tracker);
     coloursPrompts(tracker);
     loadsWhereAsked(tracker, new Settings(registry));
@@ -75,12 +79,14 @@ const notebooks: JupyterFrontEndPlugin<void> = {
 /** Its schema has the places of its commands in toolbar, menu and keyboard, and the settings. */
 const prompts: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:prompts",
-  description: "Makes cells that ask the agent about others, from errors, toolbar, menu, palette and a shortcut.",
+  description:
+    "Makes cells and notebooks that ask the agent, from errors, toolbar, menu, palette, launcher and a shortcut.",
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette],
-  activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null) => {
+  optional: [ICommandPalette, ILauncher],
+  activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null, launcher: ILauncher | null) => {
     addQuestions(app, tracker, palette, CATEGORY);
+    addLauncher(app, launcher, palette, CATEGORY);
     tracker.widgetAdded.connect((_, panel) =>
       watchErrors(panel, (question, cellId) => {
         app.shell.activateById(panel.id);
@@ -88,23 +94,6 @@ const prompts: JupyterFrontEndPlugin<void> = {
       }),
     );
   },
-};
-
-const launcher: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:launcher",
-  description: "Creates notebooks with an agent.",
-  autoStart: true,
-  optional: [ILauncher, ICommandPalette],
-  activate: (app, launcher: ILauncher | null, palette: ICommandPalette | null) =>
-    addLauncher(app, launcher, palette, CATEGORY),
-};
-
-const runs: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:runs",
-  description: "Draws runs in outputs, also of notebooks that are not trusted.",
-  autoStart: true,
-  requires: [INotebookTracker, IRenderMimeRegistry],
-  activate: rendersRuns,
 };
 
 const waits: JupyterFrontEndPlugin<void> = {
@@ -171,4 +160,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [notebooks, prompts, launcher, runs, waits];
+export default [notebooks, prompts, waits];

@@ -57,7 +57,9 @@ export const Card = memo(function Card({ card }: { card: CallModel }): JSX.Eleme
       onKeyDown={(event) => takeKey(event, card, run)}
     >
       <Head card={card} draft={draft} />
-      {!folded && <Content card={card} draft={draft} />}
+      {!folded && <TheCall card={card} draft={draft} />}
+      <OutputList outputs={call.outputs} hidden={folded} />
+      {!folded && hasRun(call) && <Outcome card={card} />}
       {statusLine(card, folded)}
       {call.problem !== null && (
         <div class="ak-say" role="alert">
@@ -206,29 +208,24 @@ function endNote(call: Call): string {
   }
 }
 
-function Content({ card, draft }: PartProps): JSX.Element | null {
+/** What is above the outputs. */
+function TheCall({ card, draft }: PartProps): JSX.Element | null {
   const { gone } = useRun().store;
   const call = card.call.value;
   switch (call.state) {
     case "awaiting_approval":
       return <Waiting card={card} draft={draft} />;
     case "executing":
-      if (call.tool_name === "ask_user" && !gone.value) return <Question card={card} />;
-      return <Ran call={call} />;
+      return call.tool_name === "ask_user" && !gone.value ? <Question card={card} /> : <FoldedCall call={call} />;
     case "success":
+      if (card.fold.value === "shown") return null;
+      return call.preview?.kind === "diff" ? <WholeCall call={call} named /> : <FoldedCall call={call} />;
+    case "approved":
     case "error":
     case "unknown":
-      return (
-        <>
-          <Ran call={call} shown={card.fold.value === "shown"} />
-          {timedOut(call) && <OutputNote text={call.reason ?? ""} />}
-          {(call.state === "success" || call.undo !== null) && <UndoRow card={card} />}
-        </>
-      );
-    case "cancelled":
-      return call.started_at === null ? <WholeCall call={call} /> : <Ran call={call} />;
-    case "approved":
       return <FoldedCall call={call} />;
+    case "cancelled":
+      return call.started_at === null ? <WholeCall call={call} /> : <FoldedCall call={call} />;
     case "proposed":
       return null;
     case "invalid":
@@ -239,9 +236,11 @@ function Content({ card, draft }: PartProps): JSX.Element | null {
   }
 }
 
-function WholeCall({ call }: { call: Call }): JSX.Element | null {
-  return call.tool_input === null ? null : (
-    <CallBody name={call.tool_name} input={call.tool_input} preview={call.preview} />
+/** `named`: arguments that a warning names are not said again. */
+function WholeCall({ call, named = false }: { call: Call; named?: boolean }): JSX.Element | null {
+  const { tool_name: name, tool_input: input, preview, warnings } = call;
+  return input === null ? null : (
+    <CallBody name={name} input={input} preview={preview} warnings={named ? warnings : []} />
   );
 }
 
@@ -253,11 +252,7 @@ function Waiting({ card, draft }: PartProps): JSX.Element {
   const open = pending === null && !off.value ? card.panel.value : "none";
   return (
     <>
-      {open === "edit" ? (
-        <EditPanel call={call} draft={draft} />
-      ) : (
-        <CallBody name={call.tool_name} input={call.tool_input ?? ""} preview={call.preview} warnings={call.warnings} />
-      )}
+      {open === "edit" ? <EditPanel call={call} draft={draft} /> : <WholeCall call={call} named />}
       <StaleCell call={call} />
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
       {pending !== null ? (
@@ -309,19 +304,17 @@ function hasCode(call: Call): boolean {
   return ["run_python", "run_shell", "run_cell", "edit_cell", "insert_cell"].includes(call.tool_name);
 }
 
-/** `shown`: only what came out, in little room. */
-function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Element {
-  const wrote = call.preview?.kind === "diff";
+function hasRun({ state, started_at }: Call): boolean {
+  return ["success", "error", "unknown"].includes(state) || (state === "cancelled" && started_at !== null);
+}
+
+/** What is below the outputs. */
+function Outcome({ card }: { card: CallModel }): JSX.Element {
+  const call = card.call.value;
   return (
     <>
-      {shown ? null : wrote && call.state === "success" ? (
-        <CallBody name={call.tool_name} input={call.tool_input ?? ""} preview={call.preview} warnings={call.warnings} />
-      ) : (
-        <FoldedCall call={call} />
-      )}
-      <OutputList owner={call.tool_call_id} outputs={call.outputs} />
       {call.seen_images > 0 && <OutputNote text={seenWords(call.seen_images, pictureCount(call.outputs))} />}
-      <ResultText call={call} wrote={wrote} />
+      <ResultText call={call} />
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
       {call.output_file !== null && (
         <div class="ak-out ak-note">
@@ -331,22 +324,19 @@ function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Elem
           </code>
         </div>
       )}
+      {timedOut(call) && <OutputNote text={call.reason ?? ""} />}
+      {(call.state === "success" || call.undo !== null) && <UndoRow card={card} />}
     </>
   );
 }
 
 /** The tool's result, for tools that show nothing by themselves. */
-function ResultText({ call, wrote }: { call: Call; wrote: boolean }): JSX.Element | null {
-  const nothingShown = call.outputs.blocks.length === 0 && !(wrote && call.state === "success");
-  if (
-    !nothingShown ||
-    call.result === null ||
-    call.result === "" ||
-    (call.state !== "success" && call.state !== "error")
-  )
-    return null;
+function ResultText({ call }: { call: Call }): JSX.Element | null {
+  const failed = call.state === "error";
+  const wrote = call.state === "success" && call.preview?.kind === "diff";
+  if (call.outputs.blocks.length > 0 || wrote || !call.result || (call.state !== "success" && !failed)) return null;
   return (
-    <div class={`ak-out ${call.state === "error" ? "ak-err" : ""}`}>
+    <div class={failed ? "ak-out ak-err" : "ak-out"}>
       <pre dir="ltr">
         <Plain text={cut(call.result, RESULT_SHOWN)} />
       </pre>

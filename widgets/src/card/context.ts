@@ -1,13 +1,13 @@
-/** What the components of a card have around them: their run, and what draws outputs and formulas. */
+/** What the components of a card have around them: their run, and the notebook's renderers. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { RunController } from "../store/controller";
-import { Drawings } from "./drawings";
+import type { WidgetManager } from "./notebookRenderers";
 
 export const RunContext = createContext<RunController | null>(null);
 
-/** The outputs and formulas that the notebook's own renderers draw in this view; none where it has no renderers. */
-export const DrawingsContext = createContext(new Drawings(undefined));
+/** What the notebook draws outputs and formulas with; `undefined` where it has no renderers. */
+export const NotebookContext = createContext<WidgetManager | undefined>(undefined);
 
 export function useRun(): RunController {
   const run = useContext(RunContext);

@@ -1,9 +1,7 @@
-/** Outputs drawn by the notebook's renderers. Each is drawn once for a view, however often its card folds and unfolds:
- * a script in it runs once, and a chart stays as it was zoomed. */
+/** An output drawn by the notebook's renderers, in an element that is its own. */
 import {
   attach,
   detach,
-  drawnMime,
   GONE,
   resized,
   WIDGET_VIEW,
@@ -11,7 +9,6 @@ import {
   type LuminoWidget,
   type Renderer,
   type WidgetManager,
-  typesetIn,
 } from "./notebookRenderers";
 import type { DisplayBlock } from "../state/outputs";
 
@@ -21,49 +18,6 @@ const LOOK_MS = 100;
 /** A kernel that is busy may send it later still. */
 const LATE_LOOK_MS = 2_000;
 
-export class Drawings {
-  private readonly drawings = new Map<string, Drawing>();
-
-  constructor(private readonly manager: WidgetManager | undefined) {}
-
-  /** Typesets the formulas of an answer. */
-  typeset(element: Element): void {
-    typesetIn(element, this.manager);
-  }
-
-  /** By which MIME type the notebook draws this bundle; `null` where cards show it themselves. */
-  mimeOf(data: Bundle): string | null {
-    return drawnMime(this.manager, data);
-  }
-
-  /** The drawing of a display, made if need be. */
-  of(owner: string, key: number): Drawing {
-    const name = nameOf(owner, key);
-    const drawing = this.drawings.get(name) ?? new Drawing(this.manager ?? {});
-    this.drawings.set(name, drawing);
-    return drawing;
-  }
-
-  /** Forget what a call does not show any more: it was cleared, or is too long ago. */
-  keepOnly(owner: string, blocks: readonly { readonly key: number }[]): void {
-    const kept = new Set(blocks.map((block) => nameOf(owner, block.key)));
-    for (const [name, drawing] of this.drawings) {
-      if (!name.startsWith(`${owner}\n`) || kept.has(name)) continue;
-      drawing.dispose();
-      this.drawings.delete(name);
-    }
-  }
-
-  dispose(): void {
-    for (const drawing of this.drawings.values()) drawing.dispose();
-    this.drawings.clear();
-  }
-}
-
-function nameOf(owner: string, key: number): string {
-  return `${owner}\n${key}`;
-}
-
 /** A snapshot brings the same outputs as new objects, and a widget goes on when its text is told again. */
 function isSame(one: Bundle | null, other: Bundle, mime: string): boolean {
   const [old, now] = mime === WIDGET_VIEW ? [one?.[mime], other[mime]] : [one, other];
@@ -71,30 +25,20 @@ function isSame(one: Bundle | null, other: Bundle, mime: string): boolean {
 }
 
 export class Drawing {
-  private host: HTMLElement | null = null;
   private widget: LuminoWidget | null = null;
   private mime: string | null = null;
   private data: Bundle | null = null;
   /** Counts what was asked for: an earlier attempt that ends late shows nothing. */
   private attempt = 0;
-  private note = "";
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly sizes =
+    typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.widget && resized(this.widget));
 
-  constructor(private readonly manager: WidgetManager) {}
-
-  /** Come into the page. Returns what takes it out, with all it shows. */
-  place(host: HTMLElement): () => void {
-    this.host = host;
-    this.show();
-    const sizes =
-      typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.widget && resized(this.widget));
-    sizes?.observe(host);
-    return () => {
-      sizes?.disconnect();
-      if (this.host !== host) return;
-      if (this.widget !== null && !this.widget.isDisposed) detach(this.widget);
-      this.host = null;
-    };
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly manager: WidgetManager,
+  ) {
+    this.sizes?.observe(host);
   }
 
   draw(block: DisplayBlock, mime: string): void {
@@ -116,8 +60,8 @@ export class Drawing {
   dispose(): void {
     this.attempt += 1;
     clearTimeout(this.timer);
+    this.sizes?.disconnect();
     this.replace(null);
-    this.host = null;
   }
 
   private async drawData(block: DisplayBlock, mime: string): Promise<void> {
@@ -165,30 +109,18 @@ export class Drawing {
   private replace(widget: LuminoWidget | null): void {
     const old = this.widget;
     this.widget = widget;
-    this.note = "";
     if (old !== null && !old.isDisposed) {
       // Not by itself: it would take its node out of the page, and be surprised that it is not there.
       detach(old);
       old.dispose();
     }
-    this.show();
+    this.host.textContent = "";
+    if (widget !== null) attach(widget, this.host);
   }
 
   private say(note: string): void {
     if (this.widget !== null) this.replace(null);
     const plain = this.data?.["text/plain"];
-    this.note = typeof plain === "string" && plain !== "" ? `${plain.slice(0, 2_000)}\n${note}` : note;
-    this.show();
-  }
-
-  private show(): void {
-    if (this.host === null) return;
-    if (this.widget === null || this.widget.isDisposed) {
-      if (this.host.textContent !== this.note) this.host.textContent = this.note;
-      return;
-    }
-    if (this.widget.node.parentElement === this.host) return;
-    this.host.textContent = "";
-    attach(this.widget, this.host);
+    this.host.textContent = typeof plain === "string" && plain !== "" ? `${plain.slice(0, 2_000)}\n${note}` : note;
   }
 }

@@ -3,13 +3,21 @@ import Anser from "anser";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { WIDGET_VIEW } from "./notebookRenderers";
+import { drawnMime, WIDGET_VIEW } from "./notebookRenderers";
 import { renderMarkdown } from "../text/markdown";
 import { cut, leftOut, plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
 import { splitTraceback } from "../text/traceback";
-import { type Block, type DisplayBlock, type Outputs, type StreamBlock, streamText } from "../state/outputs";
-import { DrawingsContext } from "./context";
+import {
+  type Block,
+  type DisplayBlock,
+  hasRichOutput,
+  type Outputs,
+  type StreamBlock,
+  streamText,
+} from "../state/outputs";
+import { NotebookContext } from "./context";
+import { Drawing } from "./drawings";
 import { Icon } from "../ui/icon";
 
 /** Characters of one output that are put into the page. */
@@ -20,36 +28,37 @@ const NEAR_END = 8;
 // Escape sequences other than colours: moves of the cursor, titles, links.
 const OTHER_ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
-/** `owner` is the call's id: what the notebook draws for it stays drawn while its card is folded. */
+/** What is drawn stays in the page while it is `hidden`: a script in it runs once, and a chart stays as it was zoomed. */
 export const OutputList = memo(function OutputList({
-  owner,
   outputs,
+  hidden,
 }: {
-  owner: string;
   outputs: Outputs;
-}): JSX.Element {
-  const drawings = useContext(DrawingsContext);
-  useEffect(() => drawings.keepOnly(owner, outputs.blocks), [drawings, owner, outputs]);
+  hidden: boolean;
+}): JSX.Element | null {
+  const stays = useRef(false);
+  stays.current = hasRichOutput(outputs) && (stays.current || !hidden);
+  if (outputs.blocks.length === 0 || (hidden && !stays.current)) return null;
   return (
-    <>
+    <div class="ak-outputs" hidden={hidden}>
       {outputs.droppedBlocks > 0 && (
         <OutputNote text={`${plural(outputs.droppedBlocks, "earlier output")} not shown here.`} />
       )}
       {outputs.blocks.map((block) => (
-        <OutputBlock key={block.key} owner={owner} block={block} />
+        <OutputBlock key={block.key} block={block} />
       ))}
-    </>
+    </div>
   );
 });
 
-const OutputBlock = memo(function OutputBlock({ owner, block }: { owner: string; block: Block }): JSX.Element | null {
+const OutputBlock = memo(function OutputBlock({ block }: { block: Block }): JSX.Element | null {
   switch (block.kind) {
     case "stream":
       return <Stream block={block} />;
     case "error":
       return <Traceback text={block.text} />;
     case "display":
-      return <Display owner={owner} block={block} />;
+      return <Display block={block} />;
   }
 });
 
@@ -149,21 +158,21 @@ function AnsiPart({ part }: { part: Anser.AnserJsonEntry }): JSX.Element {
   );
 }
 
-function Display({ owner, block }: { owner: string; block: DisplayBlock }): JSX.Element | null {
-  const drawings = useContext(DrawingsContext);
-  const mime = drawings.mimeOf(block.data);
-  return mime === null ? <OwnDisplay block={block} /> : <DrawnDisplay owner={owner} block={block} mime={mime} />;
+function Display({ block }: { block: DisplayBlock }): JSX.Element | null {
+  const mime = drawnMime(useContext(NotebookContext), block.data);
+  return mime === null ? <OwnDisplay block={block} /> : <DrawnDisplay block={block} mime={mime} />;
 }
 
 /** An output that the notebook draws. The element's content is the drawing's: Preact leaves it alone. */
-function DrawnDisplay({ owner, block, mime }: { owner: string; block: DisplayBlock; mime: string }): JSX.Element {
-  const drawings = useContext(DrawingsContext);
+function DrawnDisplay({ block, mime }: { block: DisplayBlock; mime: string }): JSX.Element {
+  const notebook = useContext(NotebookContext);
   const host = useRef<HTMLDivElement>(null);
-  useLayoutEffect(
-    () => (host.current === null ? undefined : drawings.of(owner, block.key).place(host.current)),
-    [drawings, owner, block.key],
-  );
-  useLayoutEffect(() => drawings.of(owner, block.key).draw(block, mime), [drawings, owner, block, mime]);
+  const drawing = useRef<Drawing | null>(null);
+  useLayoutEffect(() => {
+    drawing.current = new Drawing(host.current!, notebook ?? {});
+    return () => drawing.current?.dispose();
+  }, [notebook]);
+  useLayoutEffect(() => drawing.current?.draw(block, mime), [notebook, block, mime]);
   return <div ref={host} class="ak-drawn" data-mime-type={mime} />;
 }
 

@@ -1,7 +1,6 @@
 /** What a run says beside its items: bars for its connection, the run ahead, several waiting calls and a delay; notices. */
 import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
 import { ACTIONS } from "../card/looks";
 import { useRun } from "../card/context";
 import { ProblemWords } from "../card/statusLine";
@@ -10,7 +9,7 @@ import { type Call, type Problem, type RunState, asksWhatNow, callsInOrder, need
 import { oneLine, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { delayWords } from "../text/words";
-import { Bar, Button, OnceButton, useSeconds, Message, Plain } from "../ui/parts";
+import { Fold, Bar, Button, OnceButton, useSeconds, Message, Plain } from "../ui/parts";
 import { Icon } from "../ui/icon";
 import { pressByKey } from "../ui/keys";
 import type { RunController } from "../store/controller";
@@ -53,21 +52,18 @@ export function UnservedNote(): JSX.Element | null {
 
 /** The summary in place of older messages from here on, to be opened and read. */
 function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.Element {
-  const [open, setOpen] = useState(false);
-  const id = useId();
+  const title = (
+    <>
+      <Icon name="summary" tone="ak-calm" />
+      <b>{visible(text)}</b>
+      <span class="ak-sum ak-whole">The model goes on with this summary. What is shown here stays as it is.</span>
+    </>
+  );
   return (
     <div class="ak-card ak-summary" role="group" aria-label={visible(text)} data-role="note">
-      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
-        <Icon name="summary" tone="ak-calm" />
-        <b>{visible(text)}</b>
-        <span class="ak-sum ak-whole">The model goes on with this summary. What is shown here stays as it is.</span>
-        <span class="ak-state">
-          <Icon name={open ? "down" : "right"} tone="ak-chev" />
-        </span>
-      </button>
-      <div id={id} class="ak-say" hidden={!open}>
-        {open && <Plain text={detail} />}
-      </div>
+      <Fold card title={title}>
+        {() => <Plain text={detail} />}
+      </Fold>
     </div>
   );
 }

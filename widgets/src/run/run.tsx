@@ -3,14 +3,15 @@ import { useSignal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, useContext } from "preact/hooks";
 import { Card } from "../card/card";
-import { RunContext, DrawingsContext } from "../card/context";
+import { RunContext, NotebookContext } from "../card/context";
 import { CALL_STATES } from "../card/looks";
+import { typesetIn } from "../card/notebookRenderers";
 import type { Channel } from "../channel/channel";
 import { type Call, type RunState, callOf, callsInOrder, delayOf, pauseOf, runEnded } from "../state/model";
 import { visible } from "../text/invisible";
 import { byWhom, delayWords, pausedWords } from "../text/words";
 import { cellBefore } from "../ui/focus";
-import { Guard, usePageId, Plain } from "../ui/parts";
+import { Fold, Guard, Plain } from "../ui/parts";
 import { fieldOf } from "../ui/keys";
 import { SUPPRESS_SHORTCUTS, passOn, recipientOf } from "../ui/notebook";
 import { BudgetCard, RaiseLine } from "./budget";
@@ -197,7 +198,7 @@ interface MessageProps {
 /** One message of the model. The text is put in by hand, so that finished blocks are never touched again. */
 const Message = memo(function Message({ text, growing }: MessageProps): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
-  const drawings = useContext(DrawingsContext);
+  const notebook = useContext(NotebookContext);
   const stream = useRef<StreamingMarkdown | null>(null);
   const streaming = text === null;
   const shown = text ?? growing.value;
@@ -205,28 +206,29 @@ const Message = memo(function Message({ text, growing }: MessageProps): JSX.Elem
     if (root.current === null) return;
     stream.current ??= new StreamingMarkdown(root.current, (block) => {
       addCopyButtons(block);
-      drawings.typeset(block);
+      typesetIn(block, notebook);
     });
     stream.current.show(shown, !streaming);
-  }, [shown, streaming, drawings]);
+  }, [shown, streaming, notebook]);
   return <div class={`ak-answer ${streaming ? "ak-streaming" : ""}`} data-role="answer" ref={root} />;
 });
 
 function Thinking({ thought }: { thought: ReadonlySignal<string> }): JSX.Element {
-  const [open, setOpen] = useState(false);
-  const id = usePageId();
+  const title = (
+    <>
+      <Icon name="run" tone="ak-calm ak-spin" />
+      <span class="ak-muted">Thinking</span>
+    </>
+  );
   return (
     <div class="ak-card ak-thinking">
-      <button type="button" class="ak-head" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
-        <Icon name="run" tone="ak-calm ak-spin" />
-        <span class="ak-muted">Thinking</span>
-        <span class="ak-state">
-          <Icon name={open ? "down" : "right"} tone="ak-chev" />
-        </span>
-      </button>
-      <div id={id} class="ak-say ak-muted" hidden={!open}>
-        {open && <Plain text={thought.value} />}
-      </div>
+      <Fold card title={title}>
+        {() => (
+          <span class="ak-muted">
+            <Plain text={thought.value} />
+          </span>
+        )}
+      </Fold>
     </div>
   );
 }

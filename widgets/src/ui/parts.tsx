@@ -134,25 +134,36 @@ export function Choices({ name, children }: { name: string; children: readonly O
 }
 
 interface FoldProps {
-  title: string;
-  /** Beside the title, at the end of the line. */
+  /** What stands in the line. */
+  title: ComponentChildren;
+  /** At the end of the line. */
   end?: string | null;
+  /** The line and what is below it are the head and the body of a card. */
+  card?: boolean;
   /** What is shown once it is opened. */
   children: () => ComponentChildren;
 }
 
 /** A line that opens what is below it. */
-export function Fold({ title, end, children }: FoldProps): JSX.Element {
+export function Fold({ title, end, card = false, children }: FoldProps): JSX.Element {
   const [open, setOpen] = useState(false);
   const id = usePageId();
+  const mark = <Icon name={open ? "down" : "right"} tone="ak-chev" />;
   return (
     <>
-      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
-        <Icon name={open ? "down" : "right"} tone="ak-chev" />
-        <span>{title}</span>
+      <button
+        type="button"
+        class={card ? "ak-head" : "ak-fold"}
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setOpen(!open)}
+      >
+        {!card && mark}
+        {card ? title : <span>{title}</span>}
         {end !== undefined && <span class="ak-end">{end}</span>}
+        {card && <span class="ak-state">{mark}</span>}
       </button>
-      <div id={id} class="ak-folded-call" hidden={!open}>
+      <div id={id} class={card ? "ak-say" : "ak-folded-call"} hidden={!open}>
         {open && children()}
       </div>
     </>
