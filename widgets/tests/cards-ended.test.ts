@@ -74,7 +74,10 @@ describe("a call that has ended", () => {
 
   test("folds its call and keeps its plot in view, until a person opens it in full, and folds it to its line", async () => {
     const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).ask("t2", "run_python", PYTHON));
-    const seen = (): unknown[] => [open(root, "t1"), card(root, "t1").querySelector(":not([hidden]) > .ak-out > img")?.getAttribute("src")];
+    const seen = (): unknown[] => [
+      open(root, "t1"),
+      card(root, "t1").querySelector(":not([hidden]) > .ak-out > img")?.getAttribute("src"),
+    ];
     expect(seen()).toEqual(["false", "data:image/png;base64,iVBORw0KGgo="]);
     expect(card(root, "t1").querySelector(".ak-fold")).toBeNull();
     head(root, "t1").click();

@@ -9,7 +9,7 @@ import { cut, duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { OnceButton, Fold, useSeconds, Plain } from "../ui/parts";
+import { Quoted, OnceButton, Fold, useSeconds, Plain } from "../ui/parts";
 import { Icon } from "../ui/icon";
 import { keyOf, pressByKey } from "../ui/keys";
 import { AllowPanel } from "./allow";
@@ -284,11 +284,7 @@ function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | n
               {warning.title.replace(/:$/, "")}
               {warning.detail === "" ? "" : ":"}
             </b>{" "}
-            {warning.detail !== "" && (
-              <code>
-                <Plain text={warning.detail} />
-              </code>
-            )}
+            {warning.detail !== "" && <Quoted text={warning.detail} />}
           </span>
         </span>
       ))}
@@ -318,10 +314,7 @@ function Outcome({ card }: { card: CallModel }): JSX.Element {
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
       {call.output_file !== null && (
         <div class="ak-out ak-note">
-          All of the output is in{" "}
-          <code>
-            <Plain text={call.output_file} />
-          </code>
+          All of the output is in <Quoted text={call.output_file} />
         </div>
       )}
       {timedOut(call) && <OutputNote text={call.reason ?? ""} />}

@@ -11,7 +11,7 @@ import type { CodeToken } from "../text/highlight";
 import { plural } from "../text/format";
 import { copyButton } from "../ui/copying";
 import { insertCells, watchCell } from "../ui/events";
-import { Fold, Plain } from "../ui/parts";
+import { Quoted, Fold, Plain } from "../ui/parts";
 import { Icon } from "../ui/icon";
 
 export const CallBody = memo(function CallBody(props: {
@@ -46,10 +46,7 @@ export const CallBody = memo(function CallBody(props: {
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (
             <span key={key} class={ON_CELLS.includes(props.name) && key === "cell_id" ? "ak-cell-id" : undefined}>
-              <b>{key}:</b>{" "}
-              <code>
-                <Plain text={value} />
-              </code>
+              <b>{key}:</b> <Quoted text={value} />
             </span>
           ))}
         </div>

@@ -7,7 +7,7 @@ import { sentence, timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
 import { asBefore, byWhom, filled, wayBack } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { Button, PressedButton, Plain, Message } from "../ui/parts";
+import { Quoted, Button, PressedButton, Plain, Message } from "../ui/parts";
 import { Icon } from "../ui/icon";
 import type { CallModel } from "../store/run";
 import { useRun } from "./context";
@@ -120,11 +120,7 @@ function Denial({ call }: { call: Call }): JSX.Element {
     if (rule !== undefined)
       return (
         <>
-          By policy:{" "}
-          <code>
-            <Plain text={rule} />
-          </code>
-          .
+          By policy: <Quoted text={rule} />.
         </>
       );
     return reason === null ? <>By this site’s policy.</> : <Plain text={sentence(reason)} />;
@@ -175,9 +171,7 @@ function FoldedError({ call }: { call: Call }): JSX.Element {
   const text = timedOut(call) ? (call.reason ?? "") : failure?.kind === "error" ? failure.text : (call.result ?? "");
   return (
     <Line>
-      <code>
-        <Plain text={stoppedByWalls(call) || errorLine(text)} />
-      </code>
+      <Quoted text={stoppedByWalls(call) || errorLine(text)} />
     </Line>
   );
 }
@@ -196,11 +190,7 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
         {call.started_at !== null && `Started ${timeOfDay(call.started_at)}. `}
         {last !== "" && (
           <>
-            Last output:{" "}
-            <code>
-              <Plain text={last} />
-            </code>
-            .
+            Last output: <Quoted text={last} />.
           </>
         )}
       </p>

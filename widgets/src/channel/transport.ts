@@ -102,10 +102,8 @@ export interface Address {
   readonly url: string;
   /** Where the server says how it is. */
   readonly status: string;
-  /** Used when cookies alone do not open the channel. */
+  /** Where the page asks for it in every URL; else cookies open the channel, as they do Jupyter's own. */
   readonly token: string | null;
-  /** The page asks for the token in every URL. */
-  readonly tokenFirst: boolean;
 }
 
 type Page = Pick<Document, "getElementById" | "location">;
@@ -124,8 +122,8 @@ export function channelAddress(conversationId: string, page: Page = document): A
   const url = new URL(baseUrl + path, page.location.href);
   url.protocol = url.protocol.replace("http", "ws");
   const status = new URL(`${baseUrl}agent-kernel/api/status`, page.location.href).href;
-  const tokenFirst = String(appendToken).toLowerCase() === "true";
-  return { url: url.href, status, token: token === "" ? null : token, tokenFirst };
+  const isAsked = token !== "" && String(appendToken).toLowerCase() === "true";
+  return { url: url.href, status, token: isAsked ? token : null };
 }
 
 export class SocketTransport implements Transport {
@@ -133,7 +131,6 @@ export class SocketTransport implements Transport {
   private socket: WebSocket | null = null;
   private listener: TransportListener | null = null;
   private failures = 0;
-  private useToken: boolean;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private ping: ReturnType<typeof setInterval> | undefined;
   private deadline: ReturnType<typeof setTimeout> | undefined;
@@ -146,9 +143,7 @@ export class SocketTransport implements Transport {
     if (this.ping !== undefined) this.sendPing();
   };
 
-  constructor(private readonly address: Address) {
-    this.useToken = address.tokenFirst && address.token !== null;
-  }
+  constructor(private readonly address: Address) {}
 
   start(listener: TransportListener): void {
     this.listener = listener;
@@ -180,7 +175,7 @@ export class SocketTransport implements Transport {
   private connect(): void {
     this.retry = undefined;
     const url = new URL(this.address.url);
-    if (this.useToken && this.address.token !== null) url.searchParams.set("token", this.address.token);
+    if (this.address.token !== null) url.searchParams.set("token", this.address.token);
     const socket = new WebSocket(url.href);
     this.socket = socket;
     let opened = false;
@@ -213,8 +208,6 @@ export class SocketTransport implements Transport {
 
   private dropped(wasOpen: boolean): void {
     this.release();
-    // Cookies are tried first. A refused attempt looks like any other failure, so the next one brings the token.
-    if (!wasOpen && this.address.token !== null) this.useToken = !this.useToken || this.address.tokenFirst;
     const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.failures) * (0.75 + Math.random() / 2);
     this.failures += 1;
     this.retry = setTimeout(() => this.connect(), pause);

@@ -63,27 +63,14 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         </span>
         {run !== null && (
           <>
-            {modelWords(run) !== "" && (
-              <span>
-                <Plain text={modelWords(run)} />
-              </span>
-            )}
+            <Said text={modelWords(run)} />
             <Continues run={run} gone={gone} />
-            {run.mentions !== undefined && run.mentions.length > 0 && (
-              <span>
-                <Plain text={filled(SHARED.mentions, { names: run.mentions.join(", ") })} />
-              </span>
-            )}
-            {followed(run) !== "" && (
-              <span>
-                <Plain text={followed(run)} />
-              </span>
-            )}
-            {run.recorded && (
-              <span class="ak-tag">
-                <Plain text={filled(SHARED.recorded.noModel, { what: recordedWords(run) })} />
-              </span>
-            )}
+            <Said text={run.mentions?.length ? filled(SHARED.mentions, { names: run.mentions.join(", ") }) : ""} />
+            <Said text={followed(run)} />
+            <Said
+              text={run.recorded ? filled(SHARED.recorded.noModel, { what: recordedWords(run) }) : ""}
+              class="ak-tag"
+            />
             <button
               type="button"
               class="ak-badge"
@@ -97,11 +84,7 @@ export function Header({ controller, prompt }: { controller: RunController; prom
               />
               <span>{policyWords(run.policy)}</span>
             </button>
-            {run.policy.limited_by && (
-              <span class="ak-limits">
-                <Plain text={`limited by ${run.policy.limited_by}`} />
-              </span>
-            )}
+            <Said text={run.policy.limited_by ? `limited by ${run.policy.limited_by}` : ""} class="ak-limits" />
             {/* The bar of a delay has a clock of its own. */}
             {store.delay.value === null && <Elapsed run={run} now={() => controller.now()} />}
             <Spent run={run} />
@@ -115,6 +98,15 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         </>
       )}
     </div>
+  );
+}
+
+/** A few words, where there are any. */
+function Said({ text, ...attributes }: { text: string; class?: string }): JSX.Element | null {
+  return text === "" ? null : (
+    <span {...attributes}>
+      <Plain text={text} />
+    </span>
   );
 }
 

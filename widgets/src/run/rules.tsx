@@ -6,7 +6,7 @@ import { useRun } from "../card/context";
 import type { PolicyMode, RunView } from "../protocol";
 import { leftOut } from "../text/format";
 import { ruleText } from "../text/words";
-import { Button, OnceButton, PressedButton, Choices, Plain } from "../ui/parts";
+import { Quoted, Button, OnceButton, PressedButton, Choices, Plain } from "../ui/parts";
 
 type Rule = RunView["policy"]["rules"][number];
 
@@ -159,10 +159,7 @@ function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.
   return (
     <li>
       <span class="ak-grow">
-        <code>
-          <Plain text={ruleText(rule.text)} />
-        </code>{" "}
-        <Plain text={makerWords(rule)} />
+        <Quoted text={ruleText(rule.text)} /> <Plain text={makerWords(rule)} />
       </span>
       {removable && rule_id !== null && (
         <OnceButton name="Remove" pressed="Removing…" onPress={() => run.send({ type: "rule_remove", rule_id })} />
@@ -192,9 +189,7 @@ export function Instructions({ files, open }: { files: Files; open: boolean }): 
         {files.map(({ file, off, beginning = "", characters = 0 }) => (
           <li key={file}>
             <span class="ak-grow">
-              <code>
-                <Plain text={file} />
-              </code>
+              <Quoted text={file} />
               {off && " switched off for the next prompts of this conversation"}
               {beginning !== "" && (
                 <details>

@@ -9,11 +9,7 @@ export interface StreamBlock {
   readonly kind: "stream";
   readonly key: number;
   readonly name: "stdout" | "stderr";
-  /** The finished lines. */
   readonly text: string;
-  /** The line being written, and where in it the next character goes. */
-  readonly line: string;
-  readonly column: number;
   /** Whole lines that came before and are not shown, and all the characters. */
   readonly droppedLines: number;
   readonly droppedCharacters: number;
@@ -52,7 +48,7 @@ export function addOutput(outputs: Outputs, index: number, output: OutputView): 
 }
 
 export function streamText(block: StreamBlock): string {
-  return block.text + block.line;
+  return block.text.replace(/\r$/, "");
 }
 
 /** True where an output is worth keeping in view: a plot, a table, a formula, a widget. */
@@ -98,8 +94,6 @@ function foldStream(outputs: Outputs, key: number, name: "stdout" | "stderr", te
     key,
     name,
     text: "",
-    line: "",
-    column: 0,
     droppedLines: 0,
     droppedCharacters: 0,
   };
@@ -119,54 +113,39 @@ function append(outputs: Outputs, block: Block): Outputs {
   return { ...outputs, blocks: blocks.slice(excess), droppedBlocks: outputs.droppedBlocks + excess };
 }
 
-/** A chunk as a terminal shows it: a carriage return goes back to the line's start, a backspace one to the left. */
+/** The stream with more text: what is in its last line may be written over. */
 function writeText(block: StreamBlock, chunk: string): StreamBlock {
-  let { line, column } = block;
-  let finished = "";
-  for (const piece of chunk.split(/(\r?\n|\r|\u0008)/)) {
-    if (piece === "\n" || piece === "\r\n") {
-      finished += `${line}\n`;
-      line = "";
-      column = 0;
-    } else if (piece === "\r") {
-      column = 0;
-    } else if (piece === "\b") {
-      column = Math.max(0, column - 1);
-    } else if (piece !== "") {
-      line = overwrite(line, column, piece);
-      column += piece.length;
-    }
-  }
-  return withoutExcess({ ...block, text: block.text + finished, line, column });
+  const lastLine = block.text.lastIndexOf("\n") + 1;
+  const lines = (block.text.slice(lastLine) + chunk).replaceAll("\r\n", "\n").split("\n");
+  return withoutExcess({ ...block, text: block.text.slice(0, lastLine) + lines.map(written).join("\n") });
 }
 
-function overwrite(line: string, column: number, text: string): string {
-  // Colour codes take no room on screen, so columns can't be counted across them: the new text then ends the line.
-  const rest = line.includes("\u001b") || text.includes("\u001b") ? "" : line.slice(column + text.length);
-  return line.slice(0, column) + text + rest;
+/** A line as a terminal shows it. A backspace takes back a character, a carriage return goes back to the start; one at the
+ * end is kept for what comes. */
+function written(raw: string): string {
+  let line = raw;
+  while (line.includes("\b")) line = line.replaceAll(/[^\u0008]\u0008|^\u0008+/g, "");
+  let shown = "";
+  for (const piece of line.split("\r")) {
+    // Colour codes take no room on screen, so columns can't be counted across them: the new text is then all of the line.
+    const isPlain = !shown.includes("\u001b") && !piece.includes("\u001b");
+    if (piece !== "") shown = piece + (isPlain ? shown.slice(piece.length) : "");
+  }
+  return line.endsWith("\r") ? `${shown}\r` : shown;
 }
 
 /** The end, from a line's beginning; from within a line where that is too long by itself. */
 function withoutExcess(block: StreamBlock): StreamBlock {
-  const { text, line } = block;
-  const excess = text.length + line.length - CHARACTERS_SHOWN;
+  const { text } = block;
+  const excess = text.length - CHARACTERS_SHOWN;
   if (excess <= 0) return block;
   const lineEnd = text.indexOf("\n", excess - 1) + 1;
-  const isLong = lineEnd === 0 || text.length + line.length - lineEnd < CHARACTERS_SHOWN / 2;
-  const at = isLong ? characterFrom(text + line, excess) : lineEnd;
-  const dropped = (text + line).slice(0, at);
-  const intoLine = Math.max(0, at - text.length);
+  const isLong = lineEnd === 0 || text.length - lineEnd < CHARACTERS_SHOWN / 2;
+  const dropped = text.slice(0, isLong ? excess : lineEnd);
   return {
     ...block,
-    text: text.slice(at),
-    line: line.slice(intoLine),
-    column: Math.max(0, block.column - intoLine),
+    text: text.slice(dropped.length),
     droppedLines: block.droppedLines + dropped.split("\n").length - 1,
     droppedCharacters: block.droppedCharacters + [...dropped].length,
   };
-}
-
-/** The index, or the next one where that is within a character of two units. */
-function characterFrom(text: string, index: number): number {
-  return /^[\udc00-\udfff]/.test(text.slice(index, index + 1)) ? index + 1 : index;
 }

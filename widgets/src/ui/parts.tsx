@@ -187,6 +187,15 @@ export function useSeconds(active: boolean): void {
   }, [active]);
 }
 
+/** The same as code: a name, a path, a value. */
+export function Quoted({ text }: { text: string }): JSX.Element {
+  return (
+    <code>
+      <Plain text={text} />
+    </code>
+  );
+}
+
 export function Plain({ text }: { text: string }): JSX.Element {
   const found = pieces(text);
   return <>{found.map((piece, index) => (index % 2 === 0 ? piece : <span class="ak-hidden">{piece}</span>))}</>;
