@@ -11,7 +11,6 @@ import {
   PlayedSocket,
   press,
   Recording,
-  refuse,
   said,
   settle,
   show,
@@ -80,19 +79,6 @@ describe("a run at its budget", () => {
     expect(document.getElementById(why)!.textContent).toBe("Write a number above 0.");
   });
 
-  test("a second answer changed nothing, and the card says who was first", async () => {
-    const root = await show(paused);
-    await press(root, "Continue");
-    await happens((run) => run.raise({ tokens: 7 }, "ana"));
-    const { run: run_id, view: now } = runtime.recording!;
-    const message = "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.";
-    await refuse("CONFLICT", message, { details: { run_id, pause_id: now.raises[0].pause_id } });
-    expect(raised(root)).toContain("Budget raised by ana,");
-    expect(words(root.querySelector("[data-code=CONFLICT]"))).toMatch(
-      /^Already decided\. Budget raised by ana, \d+:03:02\s?\w*\. Nothing was added\./,
-    );
-  });
-
   test("an answer that a dying server has received and not written is sent again", async () => {
     const root = await show(paused);
     await press(root, "Continue");
@@ -105,20 +91,6 @@ describe("a run at its budget", () => {
     await settle(20_000);
     expect(answers()).toHaveLength(2);
     expect(card(root)).toBeNull();
-  });
-
-  test("whose model has no known price says that its dollars can't be checked, and goes on without them", async () => {
-    const root = await show((run) =>
-      run.pause(["usd"], { tokens: null, usd: 0.5 }, { cost: null, total_tokens: 0 }, 1, true),
-    );
-    expect(card(root)).toBeNull();
-    const unpriced = named(root, "Budget can't be checked")!;
-    expect(words(unpriced)).toContain("Not known, of $0.50");
-    expect(unpriced.querySelector("input")).toBeNull();
-    await press(root, "Continue without it");
-    expect(answers()).toMatchObject([{ without_usd: true, add: { usd: null } }]);
-    await happens((run) => run.raise({}, "ana", true));
-    expect(raised(root)).toContain("Limit in US dollars taken away by you,");
   });
 });
 

@@ -15,6 +15,7 @@ import {
   show,
   usePage,
   type Recording,
+  loseLine,
 } from "./page";
 
 usePage();
@@ -134,49 +135,39 @@ describe("a waiting call", () => {
 
     test("offers what and where, from narrow to wide, and shows the rule as it will be saved", async () => {
       const root = await show((run) =>
-        run.ask(
-          "t1",
-          "write_file",
-          { path: "exports/a.csv", content: "b" },
-          { scopes: ["once", "conversation", "project"] },
-        ),
+        run.ask("t1", "write_file", { path: "a.csv", content: "b" }, { scopes: ["once", "conversation", "project"] }),
       );
       await press(card(root, "t1"), "Always allow");
       expect(choices(root)).toEqual([
-        "This exact callsame path, same content",
-        "CSV files in exports/any content",
-        "Every write_file callany file, anywhere",
+        "This exact callsame arguments",
+        "Every write_file callany arguments",
         "This conversationuntil it is deleted",
         "This projectevery notebook in this one’s folder",
       ]);
       expect(rule(root)).toBe("allow write_file where digest is digest_t1 in this conversation");
-      await choose(root, "CSV files");
+      await choose(root, "Every write_file call");
       await choose(root, "This project");
-      expect(rule(root)).toBe('allow write_file where path matches "exports/*.csv" in this project');
+      expect(rule(root)).toBe("allow write_file in this project");
       await press(card(root, "t1"), "Save rule and approve");
       expect(decisions()[0]).toMatchObject({
         approved: true,
         scope: "project",
         digest: "digest_t1",
-        rule: 'allow write_file where path matches "exports/*.csv"',
+        rule: "allow write_file",
       });
     });
 
     test("is beside what is not asked again in this run, from narrow to wide, and never the exact call", async () => {
       const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
       await press(card(root, "t1"), "Don’t ask again");
-      expect(choices(root)).toEqual([
-        "Python that, as far as it can be read, writes no files, uses no network and no shella reading, and no wall",
-        "Every run_python callany arguments",
-        "Every callof every tool, within walls",
-      ]);
-      expect(rule(root)).toBe("allow run_python where warnings within [] in this run");
+      expect(choices(root)).toEqual(["Every run_python callany arguments", "Every callof every tool, within walls"]);
+      expect(rule(root)).toBe("allow run_python in this run");
       await press(card(root, "t1"), "Approve, and don’t ask again");
       expect(decisions()[0]).toMatchObject({
         approved: true,
         scope: "run",
         digest: "digest_t1",
-        rule: "allow run_python where warnings within []",
+        rule: "allow run_python",
       });
     });
   });
@@ -200,22 +191,6 @@ describe("a waiting call", () => {
     const root = await show(asks, { recorded: true, model });
     expect(card(root, "t1").querySelector(".ak-tag")?.textContent).toBe(tag);
     expect(root.querySelector(".ak-header .ak-tag")?.textContent).toBe(said);
-  });
-
-  test("a recording's decision is told from a script's, and the header says first how many calls it approved", async () => {
-    const three = (run: Recording): Recording =>
-      asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "run_shell", { command: "rm x" });
-    const by = { by: "script", decided_by: "a recording" } as const;
-    const first = (root: Element): string =>
-      root.querySelector(".ak-header .ak-meta")?.firstElementChild?.textContent ?? "";
-    const denied = await show((run) => three(run).answer("t1", false, by).answer("t2", false, { by: "script" }));
-    expect(shown(denied).text).toContain("By a recording");
-    expect(shown(denied, "t2").text).toContain("By a script");
-    expect(first(denied)).not.toContain("recording");
-    const root = await show((run) => three(run).answer("t1", true, by).answer("t3", false, by));
-    expect(first(root)).toBe("A recording approved 1 call");
-    await happens((run) => run.answer("t2", true, by));
-    expect(first(root)).toBe("A recording approved 2 calls");
   });
 });
 
@@ -243,15 +218,6 @@ describe("several waiting calls", () => {
     await press(root, "Approve all");
     expect(decisions().map((one) => one.approval_id)).toEqual(["apr_t2", "apr_t3"]);
   });
-
-  test("only one has the full frame", async () => {
-    const root = await show(three);
-    expect(root.querySelectorAll("[data-turn=you]")).toHaveLength(3);
-    expect(root.querySelectorAll("[data-current]")).toHaveLength(1);
-    card(root, "t3").focus();
-    await settle();
-    expect(card(root, "t3").hasAttribute("data-current")).toBe(true);
-  });
 });
 
 describe("a question", () => {
@@ -277,5 +243,228 @@ describe("a question", () => {
     expect(card(root, "q1").textContent).toContain(line === "password" ? "it is kept nowhere" : "interrupts the code");
     await key(field, "Enter");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "" });
+  });
+});
+
+describe("a call that runs", () => {
+  test("counts its seconds", async () => {
+    const root = await show(runs);
+    await settle(60_000);
+    expect(shown(root).text).toMatch(/Running1\smin \d+\ss/);
+    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running: Run Python, 1\smin \d+\ss$/);
+    // Without a connection the page does not know whether it still runs.
+    await loseLine(1_000);
+    const { text } = shown(root);
+    await settle(30_000);
+    expect(shown(root).text).toBe(text);
+    PlayedSocket.refuse = false;
+    await settle(60_000);
+    expect(shown(root).text).toMatch(/Running2 min \d+ s/);
+  });
+
+  test("folds its code, which is one click away, and can be cancelled alone", async () => {
+    const root = await show(runs);
+    expect(card(root, "t1").querySelector(".ak-code")).toBeNull();
+    card(root, "t1").querySelector<HTMLElement>(".ak-fold")!.click();
+    await settle();
+    expect(card(root, "t1").querySelector(".ak-code")?.textContent).toBe(PYTHON.code);
+    await press(card(root, "t1"), "Cancel");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_cancel", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual(["Cancelling…"]);
+    expect(button(card(root, "t1"), "Cancelling…").getAttribute("aria-disabled")).toBe("true");
+  });
+});
+
+describe("a call that has ended", () => {
+  const plot = { kind: "display" as const, data: { "image/png": "iVBORw0KGgo=", "text/plain": "<Figure>" } };
+  const head = (root: HTMLElement, id: string): HTMLElement => card(root, id).querySelector<HTMLElement>(".ak-head")!;
+  const open = (root: HTMLElement, id: string): string | null => head(root, id).getAttribute("aria-expanded");
+  const printed = [{ name: "stdout", text: "312 duplicates" }];
+
+  test("folds when the next step starts, and stays as a person has put it", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, printed));
+    expect(open(root, "t1")).toBe("true");
+    await happens((run) => run.say("So it is 312."));
+    expect(open(root, "t1")).toBe("false");
+    head(root, "t1").click();
+    await happens((run) => run.did("t2", "run_python", PYTHON, 5).say("And."));
+    expect(open(root, "t1")).toBe("true");
+  });
+
+  test("folds its call and keeps its plot in view, until a person opens it in full, and folds it to its line", async () => {
+    const root = await show((run) => run.did("t1", "run_python", PYTHON, 5, [plot]).ask("t2", "run_python", PYTHON));
+    const seen = (): unknown[] => [
+      open(root, "t1"),
+      card(root, "t1").querySelector(":not([hidden]) > .ak-out > img")?.getAttribute("src"),
+    ];
+    expect(seen()).toEqual(["false", "data:image/png;base64,iVBORw0KGgo="]);
+    expect(card(root, "t1").querySelector(".ak-fold")).toBeNull();
+    head(root, "t1").click();
+    await settle();
+    expect(seen()).toEqual(["true", "data:image/png;base64,iVBORw0KGgo="]);
+    head(root, "t1").click();
+    await settle();
+    expect(seen()).toEqual(["false", undefined]);
+  });
+
+  test("says who denied it and why, and the rule of a policy", async () => {
+    const root = await show(asks);
+    await press(card(root, "t1"), "Deny");
+    await press(card(root, "t1"), "Deny");
+    const by = { reason: "Keep it.", decided_by: "4f2a" };
+    await happens((run) => run.answer("t1", false, by).end("t1", "run_python", "denied"));
+    expect(shown(root).text).toMatch(/By you, \d+:\d\d:\d\d\s?\w*: Keep it\. Nothing ran\./);
+    const reason = 'By policy: deny run_shell where command matches "curl *".';
+    await happens((run) =>
+      run
+        .propose("t2", "run_shell", { command: "curl x" })
+        .answer("t2", false, { by: "policy", reason })
+        .end("t2", "run_shell", "denied"),
+    );
+    expect(shown(root, "t2").text).toContain(`${reason} Nothing ran.`);
+  });
+});
+
+describe("Run again", () => {
+  const failed = (run: Recording): Recording => runs(run).end("t1", "run_python", "error", { tool_result: "No." });
+  const lost = (run: Recording): Recording =>
+    runs(run).end("t1", "run_python", "unknown", { reason: "The server restarted while this call was running." });
+
+  test("has the model ask for the call again, once", async () => {
+    const root = await show(failed);
+    expect(shown(root).text).toContain("Run againAsks you first.The model was told and may try another way.");
+    await press(card(root, "t1"), "Run again");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
+    expect(shown(root).buttons).toEqual([]);
+    expect(shown(root).text).toContain("You asked the model to run it again.");
+  });
+
+  test("is not there when the run is over, is stopping or the line is lost", async () => {
+    const over = await show((run) => failed(run).say("I give up.").finish());
+    card(over, "t1").querySelector<HTMLElement>(".ak-head")!.click();
+    await settle();
+    expect(shown(over).buttons).toEqual([]);
+    const stopping = await show(failed);
+    await press(stopping, "Stop");
+    expect(shown(stopping).buttons).toEqual([]);
+    const offline = await show(failed);
+    await loseLine();
+    expect(shown(offline).buttons).toEqual([]);
+  });
+
+  test("an unknown outcome is the person's turn until the model has gone on", async () => {
+    const root = await show(lost);
+    expect(card(root, "t1").dataset).toMatchObject({ turn: "you", current: "" });
+    expect(root.querySelector(".ak-status")!.textContent).toBe("Waiting for you");
+    await happens((run) => run.say("I look first."));
+    expect(card(root, "t1").dataset["turn"]).toBeUndefined();
+    expect(shown(root).buttons).toEqual(["Run again"]);
+    expect(shown(root).text).toContain("The model was told that the outcome is unknown.");
+  });
+
+  test.each([
+    ["Continue", "tool_continue", "continue", "The model was told that the outcome is unknown."],
+    ["Run again", "tool_retry", "retry", "You asked the model to run it again. It asks you first."],
+  ])(
+    "%s answers for an unknown outcome, once, and every page shows that it was said",
+    async (name, type, answer, words) => {
+      const root = await show(lost);
+      await press(card(root, "t1"), name);
+      expect(PlayedSocket.sent.at(-1)).toEqual({ type, tool_call_id: "t1" });
+      expect(shown(root).buttons).toEqual([]);
+      await happens((run) => run.send({ type: "tool_answered", tool_call_id: "t1", answer, decided_by: "ana" }));
+      expect(shown(root).text).toContain(words);
+      expect(card(root, "t1").dataset["turn"]).toBeUndefined();
+      expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
+    },
+  );
+});
+
+const WRITE = { path: "a.md", content: "one\nnew\n" };
+const HUNK = "@@ -1 +1 @@\n-old\n+new";
+const diff = (text: string, more: object = {}, file = "a.md"): object => ({
+  preview: { kind: "diff", language: "diff", text: `--- ${file}\n+++ a.md\n${text}`, ...more },
+});
+const wrote = (run: Recording, undo: string | null = null, id = "t1", extra = diff(HUNK)): Recording =>
+  run
+    .ask(id, "write_file", WRITE, extra)
+    .answer(id, true)
+    .start(id, "write_file", WRITE)
+    .end(id, "write_file", "success", { undo });
+
+describe("a call that changes a file", () => {
+  const rows = (root: HTMLElement): string[] =>
+    [...card(root, "t1").querySelectorAll("[data-role=diff] > span")].map(
+      (row) => [...row.children].map((part) => part.textContent).join("|") || (row.textContent ?? ""),
+    );
+
+  test.each([
+    [
+      "with the file's line numbers",
+      diff("@@ -4,2 +4,2 @@\n one\n-old\n+new"),
+      "@@ -4,2 +4,2 @@ 4|4| |one 5||−|old |5|+|new",
+    ],
+    ["which is new", diff("@@ -0,0 +1,2 @@\n+one\n+new", {}, "/dev/null"), "new file, 2 lines |1|+|one |2|+|new"],
+    ["a piece of which has no line numbers, which would say nothing", diff(HUNK, { language: "piece" }), "−|old +|new"],
+  ])("shows how the file would change, %s", async (_, preview, lines) => {
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, preview));
+    expect(rows(root).join(" ")).toBe(lines);
+    expect(shown(root).text).toContain("path: a.md");
+  });
+
+  test("says what a file is that would be replaced, before its diff", async () => {
+    const facts = ["Replaces 360 kB, 4,000 lines.", "Makes the folder x\u202e/."];
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, diff(HUNK, { facts, left_out: "" })));
+    expect(shown(root).text).toMatch(/Replaces 360 kB, 4,000 lines\.Makes the folder xU\+202E\/\.@@ -1,1 \+1,1 @@/);
+    expect(shown(root).text).not.toContain("All of the new content");
+  });
+
+  test("says what a long diff leaves out, and has all of it at hand", async () => {
+    const long = diff(`${HUNK}\n\\ 3,999 more lines are added`, { facts: [], left_out: "And 37 more changes." });
+    const root = await show((run) => run.ask("t1", "write_file", WRITE, long));
+    expect(rows(root).at(-1)).toBe("3,999 more lines are added");
+    expect(shown(root).text).toContain("And 37 more changes.");
+    const all = button(card(root, "t1"), "All of the new content, 2 lines");
+    expect(all.getAttribute("aria-expanded")).toBe("false");
+    await press(card(root, "t1"), "All of the new content, 2 lines");
+    expect(card(root, "t1").querySelector("[data-role=code]")?.textContent).toBe("one\nnew");
+    const edit = { path: "a.md", old_text: "o", new_text: "0", replace_all: true };
+    const edited = await show((run) => run.ask("t1", "edit_file", edit, long));
+    await press(card(edited, "t1"), "All that the call replaces");
+    expect(card(edited, "t1").querySelector("[data-role=code]")?.textContent).toContain('"replace_all": true');
+    const done = await show((run) => wrote(run, null, "t1", long));
+    expect(shown(done).text, "no count of lines that are not all shown").not.toContain("+1 −1");
+  });
+});
+
+describe("Undo", () => {
+  const AT = "2026-11-20T14:01:20Z";
+
+  test("says which file it puts back, does it once, and undoes that", async () => {
+    const root = await show((run) => wrote(run, AT));
+    const undone = (redo: boolean, decided_by: string | null = null): Promise<void> =>
+      happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", redo, decided_by }));
+    expect(shown(root).text).toMatch(/UndoPuts back the file of \d+:01:20\s?\w*\.Approved by you, /);
+    await press(card(root, "t1"), "Undo");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_undo", tool_call_id: "t1" });
+    expect(button(card(root, "t1"), "Undoing…").getAttribute("aria-disabled")).toBe("true");
+    await undone(false);
+    expect(shown(root).text).toContain("Undone. The file is as it was before. The model is told.");
+    expect(shown(root).buttons).toEqual(["Redo"]);
+    await press(card(root, "t1"), "Redo");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_undo", tool_call_id: "t1", redo: true });
+    await undone(true);
+    expect(shown(root).buttons).toEqual(["Undo"]);
+    await undone(false, "ana");
+    expect(shown(root).buttons, "undone elsewhere").toEqual(["Redo"]);
+  });
+
+  test("of the whole run is offered by the last of several changes, and begins with that", async () => {
+    const root = await show((run) => wrote(wrote(run, ""), "", "t2"));
+    expect(shown(root, "t2").text).toContain("Removes the file again.");
+    expect(() => button(card(root, "t1"), "Undo this run")).toThrow();
+    await press(card(root, "t2"), "Undo this run");
+    const [last, first] = PlayedSocket.sent.slice(-2);
+    expect([last, first]).toMatchObject([{ tool_call_id: "t2" }, { tool_call_id: "t1" }]);
   });
 });

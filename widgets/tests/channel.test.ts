@@ -1,3 +1,4 @@
+/** What a page does with its connection: frames, commands, and what it says that it shows. */
 import { describe, expect, test } from "vitest";
 import {
   answer,
@@ -16,7 +17,9 @@ import {
   show,
   usePage,
   view,
+  closeViews,
 } from "./page";
+import { asks } from "./cards";
 
 usePage();
 
@@ -40,12 +43,25 @@ describe("a page that comes back", () => {
     expect(resumes().at(-1)).toBe(seen);
     expect(answer(root).trim()).toBe("One two three");
   });
+});
 
-  test("reads a run that is under way again from its beginning", async () => {
-    const root = await show((run) => run.say("Half an ans", false));
-    expect(resumes()).toEqual([0]);
-    expect(answer(root)).toContain("Half an ans");
-  });
+test("a page reads again only what its snapshot lacks, and shows each of it once", async () => {
+  const recording = new Recording("resumed", { age: 5_000 });
+  recording.say("An earlier answer.").propose("t1", "run_python", "1");
+  const said = recording.frames.find((frame: { type: string }) => frame.type === "message");
+  const session = sessionWith(recording, "An earlier answer.", said.message_id);
+  session.resume_from = recording.frames.length;
+  recording.say("Half an ans", false);
+  session.last_seq = session.seq = recording.frames.length;
+  recording.session = () => session;
+  runtime.recording = recording;
+  const root = view(recording);
+  await settle();
+  expect(PlayedSocket.sent).toContainEqual({ type: "resume", last_seq: session.resume_from });
+  expect([...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent?.trim())).toEqual([
+    "An earlier answer.",
+    "Half an ans",
+  ]);
 });
 
 test("a page that was away for very long is given a second session, and goes on from its snapshot", async () => {
@@ -81,13 +97,6 @@ describe("frames that come wrong", () => {
     PlayedSocket.last.say(late);
     await settle();
     expect(answer(root).trim()).toBe("AB");
-  });
-
-  test("an error of the runtime's host is shown once in the run that it stops", async () => {
-    const root = await show((run) => run.say("A", false));
-    for (let times = 0; times < 3; times += 1)
-      await refuse("INTERNAL_ERROR", "The log can't be written.", { command_id: null });
-    expect(root.textContent!.split("The log can't be written.")).toHaveLength(2);
   });
 });
 
@@ -140,14 +149,6 @@ describe("a lost connection", () => {
     expect(PlayedSocket.all).toHaveLength(2);
   });
 
-  test("of which nothing was noticed is made good when a pong names events that did not come", async () => {
-    const root = await show((run) => run.say("A", false));
-    next("B");
-    PlayedSocket.last.say({ type: "pong", seq: runtime.recording!.frames.length });
-    await settle();
-    expect(answer(root).trim()).toBe("AB");
-  });
-
   test("keeps a decision, says so, and sends it once when the connection is back", async () => {
     const root = await show(ASKS);
     await loseLine(1_500);
@@ -198,4 +199,32 @@ test("one page has one connection for a conversation, however many outputs show 
   expect(PlayedSocket.all).toHaveLength(1);
   await press(card(other, "t1"), "Approve");
   expect(card(root, "t1").textContent).toContain("You chose Approve.");
+});
+
+const said = (): [string, boolean][] =>
+  PlayedSocket.last.sent.flatMap((command) => (command.type === "shown" ? [[command.run_id, command.shown]] : []));
+
+test("says that it shows a run once, however many views there are, and after a lost line again", async () => {
+  await show(asks);
+  const { run } = runtime.recording as Recording;
+  expect(said()).toEqual([[run, true]]);
+  expect(PlayedSocket.last.sent[0]?.type, "where it left off has to come first").toBe("resume");
+  view(runtime.recording as Recording);
+  await settle();
+  expect(said()).toEqual([[run, true]]);
+  PlayedSocket.last.drop();
+  await settle(5_000);
+  expect(said()).toEqual([[run, true]]);
+});
+
+test("says so when the last view of a run goes, and when it is back", async () => {
+  await show(asks);
+  for (let turn = 0; turn < 2; turn += 1) {
+    view(runtime.recording as Recording, "run_other");
+    await settle();
+    closeViews();
+    await settle();
+  }
+  const ours = said().filter(([id]) => id === "run_other");
+  expect(ours.map(([, shown]) => shown)).toEqual([true, false, true, false]);
 });

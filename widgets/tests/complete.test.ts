@@ -1,4 +1,4 @@
-import { completionStatus, currentCompletions } from "@codemirror/autocomplete";
+import { currentCompletions } from "@codemirror/autocomplete";
 import { EditorView } from "@codemirror/view";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { COMPLETE, type Complete, type Completions } from "../src/ui/events";
@@ -43,17 +43,5 @@ describe("Tab in a card's editor", () => {
     await key(view.contentDOM, "Tab");
     await vi.waitFor(() => expect(offered(view)).toEqual(["sales", "salt"]));
     expect(asked).toMatchObject([{ code: "'😀'\nsa", position: 7 }]);
-  });
-
-  test("and Escape closes the list before it goes back", async () => {
-    extension({ from: 0, to: 2, options: [{ label: "sales" }] });
-    const { view, root } = await edit("sa");
-    await key(view.contentDOM, "Tab");
-    await vi.waitFor(() => expect(completionStatus(view.state)).toBe("active"));
-    await key(view.contentDOM, "Escape");
-    expect(completionStatus(view.state)).toBeNull();
-    expect(card(root, "t1").querySelector(".cm-content")).not.toBeNull();
-    await key(view.contentDOM, "Escape");
-    expect(card(root, "t1").querySelector(".cm-content")).toBeNull();
   });
 });

@@ -47,15 +47,4 @@ describe("a run whose model's service is asked again", () => {
     expect(bar(root)).toBeNull();
     expect(said(root.querySelector(".ak-status"))).toBe("Running");
   });
-
-  test("says how long a slow model has been waited for, which nobody can hurry", async () => {
-    const slow = { kind: "slow", until: null, attempt: 1, tries: null, cause: "" };
-    const root = await show((run: Recording) => run.delay(limited(0, { ...slow, since: at(-12) })));
-    expect(said(root.querySelector(".ak-status"))).toBe("Waiting for the model’s answer");
-    expect(said(bar(root))).toMatch(/^Waiting for the model’s answer, 1[12] s\./);
-    expect(said(root).match(/\d s/g), "one clock").toHaveLength(1);
-    expect(buttons(root).filter((name) => name === "Stop")).toHaveLength(1);
-    await happens((run) => run.delay(null));
-    expect(said(root.querySelector(".ak-header"))).toMatch(/\d s/);
-  });
 });

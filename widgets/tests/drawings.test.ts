@@ -7,7 +7,6 @@ import { runtime, card, closeViews, happens, notebook, PlayedSocket, settle, sho
 usePage();
 
 const PLOTLY = "application/vnd.plotly.v1+json";
-const WIDGET = "application/vnd.jupyter.widget-view+json";
 const RANKS = [PLOTLY, "text/html", "image/svg+xml", "image/png", "text/latex", "text/plain"];
 
 /** A widget that remembers whether it is on the page. */
@@ -121,39 +120,4 @@ test("two views of a run have a drawing each, and what is cleared or closed is d
   expect(disposed()).toEqual([true, true, false, false]);
   closeViews();
   expect(disposed()).toEqual([true, true, true, true]);
-});
-
-test("a widget is shown once its model has come, which may be after its display", async () => {
-  const models = new Map<string, object>();
-  let views = 0;
-  notebook.manager = {
-    has_model: (id) => models.has(id),
-    get_model: async (id) => models.get(id),
-    create_view: async () => ({ luminoWidget: lumino(`slider ${(views += 1)}`) }),
-  };
-  const slider = (value: number): never =>
-    display({ [WIDGET]: { model_id: "m1" }, "text/plain": `IntSlider(value=${value})` }, { display_id: "m1" }) as never;
-  const root = await shows(slider(3));
-  expect(drawnIn(root)).toEqual(["IntSlider(value=3)\nLoading the widget…"]);
-  await happens((run) => run.output("t1", 1, slider(4)));
-  expect(drawnIn(root)).toEqual(["IntSlider(value=4)\nLoading the widget…"]);
-  models.set("m1", {});
-  await settle(200);
-  await happens((run) => run.output("t1", 2, slider(5)));
-  expect(drawnIn(root)).toEqual(["slider 1"]);
-});
-
-test("a widget whose model is gone says what to do, and comes back where a busy kernel sent it late", async () => {
-  let model: object | undefined;
-  notebook.manager = {
-    get_model: (id) =>
-      model === undefined ? Promise.reject(new Error(`model ${id} not found`)) : Promise.resolve(model),
-    create_view: async () => ({ luminoWidget: lumino("a slider") }),
-  };
-  const root = await shows(display({ [WIDGET]: { model_id: "m1" }, "text/plain": "IntSlider(value=3)" }));
-  await settle(6_000);
-  expect(drawnIn(root)[0]).toContain("IntSlider(value=3)\nThis widget is not in the kernel any more");
-  model = {};
-  await settle(3_000);
-  expect(drawnIn(root)).toEqual(["a slider"]);
 });

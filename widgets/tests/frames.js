@@ -1,45 +1,17 @@
 // Builds the frames of a run as the runtime would commit them.
-const SAME = {
-  run_python: "same code",
-  run_shell: "same command",
-  write_file: "same path, same content",
-  edit_file: "same path, same change",
-};
 const LASTING = ["conversation", "project", "user"];
 const SCOPES = ["run", ...LASTING];
-const LIKE = {
-  text: "allow run_python where warnings within []",
-  label: "Python that, as far as it can be read, writes no files, uses no network and no shell",
-  note: "a reading, and no wall",
-  scopes: SCOPES,
-};
 
-function rulesFor(id, tool, input) {
-  const rules = [
-    ...(tool === "run_python" ? [LIKE] : []),
+/** What Always allow offers, from narrow to wide. */
+function rulesFor(id, tool) {
+  return [
     {
       text: `allow ${tool} where digest is digest_${id}`,
       label: "This exact call",
-      note: SAME[tool] ?? "same arguments",
+      note: "same arguments",
       scopes: LASTING,
     },
-  ];
-  const [, folder, ending] = /^(?:(.+)\/)?[^/]*?(?:\.(\w+))?$/.exec(input.path ?? "") ?? [];
-  if (folder && ending)
-    rules.push({
-      text: `allow ${tool} where path matches "${folder}/*.${ending}"`,
-      label: `${ending.toUpperCase()} files in ${folder}/`,
-      note: "any content",
-      scopes: SCOPES,
-    });
-  return [
-    ...rules,
-    {
-      text: `allow ${tool}`,
-      label: `Every ${tool} call`,
-      note: folder ? "any file, anywhere" : "any arguments",
-      scopes: SCOPES,
-    },
+    { text: `allow ${tool}`, label: `Every ${tool} call`, note: "any arguments", scopes: SCOPES },
     { text: "allow *", label: "Every call", note: "of every tool, within walls", scopes: ["run"] },
   ];
 }
@@ -123,7 +95,7 @@ export class Recording {
       warnings: [],
       preview: null,
       scopes: ["once", ...SCOPES],
-      rules: rulesFor(id, tool_name, input),
+      rules: rulesFor(id, tool_name),
       expires_at: null,
       ...extra,
     });

@@ -1,20 +1,8 @@
-import { describe, expect, test } from "vitest";
-import { fromSnapshot, reduce } from "../src/state/reduce";
-import { PYTHON } from "./cards";
-import {
-  buttons,
-  callView,
-  card,
-  decisions,
-  kernelView,
-  press,
-  Recording,
-  said,
-  settle,
-  show,
-  usePage,
-  type KernelView,
-} from "./page";
+/** Cards side by side on one page: ids of calls, and what goes to the notebook around them. */
+import { describe, expect, test, afterEach } from "vitest";
+import { PYTHON, asks } from "./cards";
+import { buttons, card, decisions, kernelView, press, Recording, settle, show, usePage, type KernelView } from "./page";
+import { INSERT_CELLS, type InsertCells } from "../src/ui/events";
 
 usePage();
 
@@ -61,19 +49,28 @@ describe("a call whose id is any text", () => {
     await press(card(root, id), "Approve");
     expect(decisions().map((decision) => decision.approval_id)).toEqual([`apr_${id}`]);
   });
+});
+let stop: () => void = () => undefined;
+afterEach(() => stop());
 
-  test.each(ids)("%s, from a snapshot", (_, id) => {
-    const recording = new Recording("c");
-    const message = { ...said(recording.run, ""), tool_calls: [id] };
-    const tool_calls = [callView(id, recording.run)];
-    const snapshot = { ...recording.session().snapshot, runs: [], messages: [message], tool_calls };
-    const state = fromSnapshot(snapshot as never, recording.run);
-    expect(state.items).toEqual([{ kind: "call", id }]);
-    const event = { type: "tool_undone", seq: 9, run_id: recording.run, tool_call_id: id, decided_by: null };
-    const undone = reduce(state, event as never, { live: true, own: new Set<string>() });
-    expect(undone.items).toHaveLength(1);
-    expect(Object.entries(undone.calls).map(([key, call]) => [key, call.undone, call.state])).toEqual([
-      [id, true, "success"],
-    ]);
-  });
+/** An application whose extension takes cells, or has none around the output. */
+function extension(takes: boolean): string[][] {
+  const taken: string[][] = [];
+  const answer = (event: Event): void => {
+    const { cells } = (event as CustomEvent<InsertCells>).detail;
+    if (cells.length > 0 && !takes) return;
+    if (cells.length > 0) taken.push([...cells]);
+    event.preventDefault();
+  };
+  document.addEventListener(INSERT_CELLS, answer);
+  stop = () => document.removeEventListener(INSERT_CELLS, answer);
+  return taken;
+}
+
+test("a card's code goes below as it is shown, and decides nothing", async () => {
+  const taken = extension(true);
+  const root = await show(asks);
+  await press(card(root, "t1"), "Insert below as a cell");
+  expect(taken).toEqual([[PYTHON.code]]);
+  expect(card(root, "t1").dataset["state"]).toBe("awaiting_approval");
 });

@@ -51,13 +51,6 @@ describe("on the page", () => {
   const waits = (run: Recording): Recording => run.ask("t1", "run_python", { code: "1" });
   const two = (run: Recording): Recording => waits(run).ask("t2", "run_python", { code: "2" });
 
-  test("A approves the card that has the focus", async () => {
-    const root = await show(two);
-    card(root, "t2").focus();
-    await key(card(root, "t2"), "a");
-    expect(decisions().map((one) => [one.approval_id, one.approved])).toEqual([["apr_t2", true]]);
-  });
-
   test("D opens Reason, letters are text there, Enter sends", async () => {
     const root = await show(waits);
     await key(card(root, "t1"), "d");
@@ -146,19 +139,6 @@ describe("in a notebook", () => {
     expect(heard).toEqual([]);
   });
 
-  test("Ctrl Enter approves on a card that waits, and is the cell's elsewhere", async () => {
-    const { root, cell, heard } = await inNotebook(waits);
-    card(root, "t1").focus();
-    await key(card(root, "t1"), "Enter", { ctrlKey: true });
-    expect(decisions().map((one) => one.approved)).toEqual([true]);
-    await key(card(root, "t1"), "Enter", { ctrlKey: true });
-    expect(heard).toEqual([]);
-    await settle(400);
-    await key(root.querySelector(".ak-badge")!, "Enter", { ctrlKey: true });
-    expect(heard).toEqual(["Enter on cell"]);
-    expect(document.activeElement).toBe(cell);
-  });
-
   test("Escape gives the focus back to the cell, and first closes what is open", async () => {
     const { root, cell, heard } = await inNotebook(waits);
     await key(card(root, "t1"), "d");
@@ -198,19 +178,6 @@ describe("in a notebook", () => {
     root.querySelector<HTMLElement>(".ak-badge")!.focus();
     await happens((run) => void run.answer("t2", true).ask("t3", "run_python", { code: "3" }));
     expect(document.activeElement).toBe(root.querySelector(".ak-badge"));
-  });
-
-  test.each([
-    ["input() of code", { question: "Name?", line: "text" }, "INPUT"],
-    ["a question", { question: "Which?" }, "TEXTAREA"],
-    ["a question with choices, which have keys", { question: "Which?", choices: ["One", "Two"] }, "DIV"],
-  ])("%s takes what is typed where a decision left the focus", async (_, asked, place) => {
-    const { root } = await inNotebook(waits);
-    card(root, "t1").focus();
-    await key(card(root, "t1"), "a");
-    await happens((run) => void run.question("q1", asked));
-    expect(document.activeElement?.tagName).toBe(place);
-    expect(card(root, "q1").contains(document.activeElement)).toBe(true);
   });
 
   test("a second Enter and letters that were meant for the question before answer none", async () => {

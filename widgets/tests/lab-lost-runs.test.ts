@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { putRun, rememberRuns, showAgain, showsLostRuns, reportRemoved } from "../lab/src/documents";
+import { putRun, rememberRuns, showsLostRuns } from "../lab/src/documents";
 import type { ListedRun } from "../lab/src/listedRuns";
 
 type Parts = Parameters<typeof showsLostRuns>;
@@ -117,13 +117,6 @@ it("shows a run again in place of what an earlier run of its cell has left in th
   expect([one, own, same].map(outputs)).toEqual([[OUTPUT], [OWN], [retried]]);
 });
 
-it("shows a run where a person asks for it, below outputs of the person's own, and once", () => {
-  const one = panel({ outputs: [OWN, RECORD] });
-  const shows = (): boolean => showAgain(one as unknown as Parameters<typeof showAgain>[0], 0, "run_1");
-  expect([shows(), shows()]).toEqual([true, false]);
-  expect(outputs(one)).toEqual([OWN, OUTPUT]);
-});
-
 it("shows an open run again where its outputs were cleared, below the cell's own, also while it is shown elsewhere", () => {
   const [cleared, held, code, retyped] = [panel(), panel(), panel(), panel()] as Panels;
   const { list, runs } = page(cleared, held, code, retyped);
@@ -138,19 +131,6 @@ it("shows an open run again where its outputs were cleared, below the cell's own
   list({ ...RUN, shown: true });
   list({ ...RUN, shown: true });
   expect([cleared, held, code, retyped].map(outputs)).toEqual([[OUTPUT], [OUTPUT], [OWN, OUTPUT], [OUTPUT]]);
-});
-
-it("tells the kernel of a cell that is gone, and no more where it came back before the next cell ran", async () => {
-  const cells = Object.assign([{ id: "a" }, { id: "b" }], { changed: signal<null>() });
-  const model = { cells, deletedCells: [] as string[], isDisposed: false };
-  reportRemoved(model as unknown as Parameters<typeof reportRemoved>[0]);
-  const becomes = async (...ids: string[]): Promise<string[]> => {
-    cells.splice(0, Infinity, ...ids.map((id) => ({ id })));
-    cells.changed.emit(null);
-    await Promise.resolve();
-    return [...model.deletedCells];
-  };
-  expect([await becomes("a"), await becomes("a", "b"), await becomes("b")]).toEqual([["b"], [], ["a"]]);
 });
 
 it("puts the record where a run was cleared before its end, and leaves a cell empty that was cleared after it", () => {

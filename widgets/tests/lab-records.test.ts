@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { decorateRecords } from "../lab/src/records";
-import { BEGIN_CONVERSATION, INSERT_CELLS, type InsertCells } from "../src/ui/events";
+import { INSERT_CELLS, type InsertCells } from "../src/ui/events";
 
 const code = (text: string, cell = ""): string =>
   `<details><pre><code class="agent-code ${cell}">${text}</code></pre></details>`;
@@ -30,28 +30,6 @@ it("gives each code a button that asks for a cell, and the run one for all", () 
   buttons("Insert below as a cell")[1]!.click();
   buttons("Insert all as cells")[0]!.click();
   expect(inserted).toEqual([["1 / 0"], ["first < 1\nif x:\n    y", "second = 2", "tenth"]]);
-});
-
-it("finds records that come later, once each, and only in outputs", async () => {
-  document.body.innerHTML = "";
-  decorateRecords(document.body);
-  document.body.innerHTML = `<div class="jp-RenderedMarkdown">${RECORD}</div><div class="jp-OutputArea-output"><div>${RECORD}</div></div>`;
-  await vi.waitFor(() => expect(buttons("Insert all as cells")).toHaveLength(1));
-  const moved = document.querySelector(".jp-OutputArea-output")!;
-  moved.remove();
-  document.body.append(moved);
-  await new Promise((done) => requestAnimationFrame(done));
-  expect(buttons("Insert all as cells")).toHaveLength(1);
-});
-
-it("offers to run the cell again of a run that was lost with its kernel", () => {
-  const asked = vi.fn();
-  document.addEventListener(BEGIN_CONVERSATION, asked, { once: true });
-  const lost = '<div class="agent-record"><p>The kernel was lost. Jupyter culled the kernel.</p></div>';
-  document.body.innerHTML = `<div class="jp-OutputArea-output">${lost}</div>`;
-  decorateRecords(document.body);
-  buttons("Try again")[0]!.click();
-  expect(asked).toHaveBeenCalledOnce();
 });
 
 it("shows the time of a run as the reader's clock has it, also where the sanitizer has taken the attribute", () => {

@@ -1,21 +1,7 @@
 /** A run that waits for its turn says what for, and nothing is out of reach meanwhile. */
 import { describe, expect, test } from "vitest";
 import { asks } from "./cards";
-import {
-  runtime,
-  button,
-  buttons,
-  card,
-  decisions,
-  happens,
-  PlayedSocket,
-  press,
-  Recording,
-  settle,
-  show,
-  usePage,
-  view,
-} from "./page";
+import { runtime, buttons, card, decisions, happens, press, Recording, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -68,18 +54,5 @@ describe("a run that waits for its turn", () => {
     expect(bar(root)).toBe("");
     expect(root.querySelectorAll(".ak-run")).toHaveLength(1);
     expect(root.querySelector(".ak-status")?.textContent).toBe("Running");
-  });
-
-  test("has the run ahead stopped once, and says so until it has ended", async () => {
-    await show((run) => queue(asks(run)), { prompt: "First." });
-    const root = await second();
-    await press(root, "Stop it and go on");
-    const first = (runtime.recording as Recording).run;
-    expect(PlayedSocket.sent.filter((command) => command.type === "cancel")).toEqual([
-      { type: "cancel", run_id: first },
-    ]);
-    expect(button(root, "Stopping it…").getAttribute("aria-disabled")).toBe("true");
-    await happens((run) => run.finish("cancelled"));
-    expect(bar(root)).toBe("");
   });
 });

@@ -73,15 +73,3 @@ test("a snapshot shows what the events would have shown", () => {
   expect(state.calls["t1"]?.state).toBe("success");
   expect([state.step, state.calls["t1"]?.step]).toEqual([live.step, live.calls["t1"]?.step]);
 });
-
-test("a page that is opened late offers Undo, knows what was undone, what a call waits behind, what was seen", () => {
-  const known = {
-    a: { undo: "2026-11-20T14:11:20Z", undone: false },
-    b: { undo: "", undone: true },
-    c: { state: "executing", waiting_behind: 9 },
-    d: { seen_images: 2 },
-  };
-  const tool_calls = Object.entries(known).map(([id, more]) => callView(id, "run_c", more));
-  const snapshot = { ...new Recording("c").session().snapshot, tool_calls } as unknown as ConversationView;
-  expect(fromSnapshot(snapshot, "run_c").calls).toMatchObject(known);
-});

@@ -37,10 +37,3 @@ test("no room knows one above it", () => {
   );
   expect(up).toEqual([]);
 });
-
-test("no two modules import each other", () => {
-  const mutual = [...imports].flatMap(([module, all]) =>
-    all.filter((one) => one !== module && imports.get(one)?.includes(module)).map((one) => `${module} and ${one}`),
-  );
-  expect(mutual).toEqual([]);
-});

@@ -1,11 +1,10 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+/** A run around its cards: header, answers, and the panel of the policy badge. */
+import { afterEach, describe, expect, test } from "vitest";
 import { BEGIN_CONVERSATION, type BeginConversation } from "../src/ui/events";
 import { PYTHON } from "./cards";
 import {
-  accessibleName,
   runtime,
   button,
-  buttons,
   happens,
   PlayedSocket,
   press,
@@ -13,18 +12,13 @@ import {
   show,
   usePage,
   Recording,
+  accessibleName,
+  buttons,
 } from "./page";
 
 usePage();
 
 describe("the run", () => {
-  test("shows the prompt before anything has arrived", async () => {
-    PlayedSocket.refuse = true;
-    const root = await show();
-    expect(root.textContent).toContain("prompt");
-    expect(root.querySelector(".ak-run")?.getAttribute("data-status")).toBe("starting");
-  });
-
   test("shows a long prompt on one line, and all of it on request, as it was written", async () => {
     const prompt = `---\ntitle: <b>x</b>\n---\nClean \`orders\`, $5 to $10.\n${"row\n".repeat(50_000)}`;
     const root = await show((run) => run.becomes({ prompt }));
@@ -35,30 +29,6 @@ describe("the run", () => {
     expect(whole.textContent).toContain("---\ntitle: <b>x</b>\n---\nClean `orders`, $5 to $10.\nrow\n");
     expect(whole.querySelector("b")).toBeNull();
     expect(whole.textContent.length).toBeLessThan(21_000);
-  });
-
-  test("copies code as it is, where the page lets it and where it has no clipboard", async () => {
-    const code = "print(1)\n";
-    const root = await show((run) => run.say("So:\n\n```python\nx = 1\n```").ask("t1", "run_python", { code }));
-    const copied: string[] = [];
-    const clipboard = { writeText: (text: string) => Promise.resolve(void copied.push(text)) };
-    vi.stubGlobal("navigator", { clipboard });
-    const buttons = [...root.querySelectorAll<HTMLButtonElement>(".ak-copy")];
-    expect(buttons.map(accessibleName)).toEqual(["Copy", "Copy"]);
-    for (const one of buttons) one.click();
-    await settle();
-    expect(copied).toEqual(["x = 1", code]);
-    expect(buttons.map((one) => one.textContent)).toEqual(["Copied", "Copied"]);
-    await settle(2_500);
-    expect(buttons.map((one) => one.textContent)).toEqual(["Copy", "Copy"]);
-    vi.stubGlobal("navigator", {});
-    document.execCommand = () => copied.push((document.activeElement as HTMLTextAreaElement).value) > 0;
-    buttons[1]!.focus();
-    buttons[1]!.click();
-    await settle();
-    expect(copied.at(-1)).toBe(code);
-    expect(document.activeElement).toBe(buttons[1]);
-    vi.unstubAllGlobals();
   });
 
   test("says what the run has spent, and how much of its budgets that is", async () => {
@@ -78,19 +48,6 @@ describe("the run", () => {
       await happens((run) => run.becomes({ budget: limits, usage: { ...priced, ...more }, recorded }));
       expect(root.querySelector(".ak-spent")?.textContent ?? "").toBe(words);
     }
-  });
-
-  test.each([
-    [{ model: "small.gguf", lean: true }, "small.gguf · fewer words and tools for its small context", { lean: false }],
-    [{ model: "gpt-6", effort: "high" }, "gpt-6 · effort high", { effort: null }],
-    [{ mentions: ["@sales", "@[3]"] }, "read with the prompt: @sales, @[3]", { mentions: [] }],
-    [{ continues: 2 }, "continues from [2]", { continues: null }],
-  ])("says of itself, as long as it is so: %j", async (fields, words, otherwise) => {
-    const meta = (): string => root.querySelector(".ak-meta")?.textContent ?? "";
-    const root = await show((run) => run.becomes({ recorded: false, ...fields }));
-    expect(meta()).toContain(words);
-    await happens((run) => run.becomes(otherwise));
-    expect(meta()).not.toContain(words);
   });
 
   describe("beside the cell that it continues from", () => {
@@ -166,17 +123,6 @@ describe("a run whose model did not answer", () => {
   ])("or did, says so, what it means and nothing twice: %s", async (message, words = message) => {
     expect(alert(await show((run) => failed(run, message))).textContent!.trim()).toBe(words);
   });
-
-  test("can be tried again, once a click, and goes on where it was", async () => {
-    const root = await show((run) => failed(run.did("t1", "run_python", PYTHON, 5)));
-    await press(root, "Try again");
-    expect(PlayedSocket.sent.at(-1)).toMatchObject({ type: "run_retry" });
-    expect(buttons(root)).not.toContain("Try again");
-    await happens((run) => run.becomes({ status: "running", error: null, ended_at: null }).say("It is 42."));
-    expect(root.querySelector(".ak-status")!.textContent).toBe("Running");
-    expect(buttons(root)).not.toContain("Try again");
-    expect(root.querySelector("[data-role=answer]")!.textContent).toContain("It is 42.");
-  });
 });
 
 describe("what was left out of a long conversation", () => {
@@ -202,4 +148,87 @@ describe("what was left out of a long conversation", () => {
     await settle();
     expect(root.textContent).not.toContain("Left: the plot.");
   });
+});
+
+const RULE = {
+  rule_id: "rule_1",
+  scope: "user",
+  tool_name: "run_shell",
+  text: "allow run_shell",
+  origin: "saved",
+  made_by: null,
+  made_at: null,
+};
+
+const openPolicy = async (root: HTMLElement): Promise<HTMLInputElement[]> => {
+  root.querySelector<HTMLElement>(".ak-badge")!.click();
+  await settle();
+  return [...root.querySelectorAll<HTMLInputElement>(".ak-rules input")];
+};
+const modesOf = (root: HTMLElement): (string | null)[] =>
+  [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
+
+test("lists the rules of code, of the site and of the folder with who made them, and removes none of these", async () => {
+  const rule = (origin: string, text: string, made_by: string | null = null): object => {
+    return { ...RULE, rule_id: null, scope: null, text, origin, made_by };
+  };
+  const policy = {
+    mode: "ask",
+    cap: null,
+    limited_by: ".agent-kernel.toml: 1 rule",
+    notes: ["Run unasked where their own declaration says so: plot."],
+    rules: [
+      rule("site", "deny run_shell"),
+      rule("code", "allow run_python"),
+      rule("folder", "ask write_file", ".agent-kernel.toml"),
+    ],
+  };
+  const root = await show((run) => run.becomes({ policy }));
+  const badge = root.querySelector<HTMLElement>(".ak-badge")!;
+  expect(accessibleName(badge)).toBe("Policy: Asks before acting, 1 always-allow rule, 2 rules that deny or ask");
+  expect(root.querySelector(".ak-limits")?.textContent).toBe("limited by .agent-kernel.toml: 1 rule");
+  await openPolicy(root);
+  const lines = [...root.querySelectorAll(".ak-rules li")].map((line) => line.textContent);
+  expect(lines).toEqual([
+    "deny run_shell from this site",
+    "allow run_python from this notebook’s code",
+    "ask write_file from .agent-kernel.toml",
+  ]);
+  expect(root.textContent).not.toContain("No rule is in force");
+  expect(root.textContent).toContain("Run unasked where their own declaration says so: plot.");
+  expect(root.textContent).toContain("Limited by .agent-kernel.toml: 1 rule. A file can only tighten.");
+  expect(buttons(root.querySelector(".ak-rules")!)).not.toContain("Remove");
+});
+
+test("names the files that it follows, and switches them off in the panel", async () => {
+  const instructions = [
+    { file: "AGENTS.md", digest: "a", characters: 1_012, beginning: "Use <b>polars</b>", skill: false, off: false },
+    { file: "skills/plot/SKILL.md", digest: "b", characters: 9, beginning: "", skill: true, off: false },
+  ];
+  const root = await show((run) => run.becomes({ instructions }));
+  expect(root.querySelector(".ak-meta")?.textContent).toContain("follows AGENTS.md, 1 skill");
+  await openPolicy(root);
+  expect(root.querySelector(".ak-rules pre")?.textContent).toBe("Use <b>polars</b>\n… [995 characters left out here]");
+  await press(root, "Switch off");
+  expect(PlayedSocket.last.sent.at(-1)).toMatchObject({ type: "instructions", file: "AGENTS.md", off: true });
+  const off = instructions.map((one) => ({ ...one, off: one.file === "AGENTS.md" }));
+  await happens((run) => run.becomes({ instructions: off }));
+  expect(root.querySelector(".ak-meta")?.textContent).toContain("follows 1 skill");
+  expect(buttons(root)).toContain("Switch on");
+});
+
+test("lets the policy be switched, once, and says what becomes of the calls that wait", async () => {
+  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+  const [allow] = await openPolicy(root);
+  expect(modesOf(root)).toEqual(["Allow", "Edit", "Ask", "Plan", "Deny"]);
+  expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
+  allow!.click();
+  await settle();
+  expect(root.querySelector(".ak-rules")?.textContent).toContain("1 call still waits for you, unless");
+  await press(root, "Switch to Allow");
+  expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "allow", decide_waiting: false });
+  expect(button(root, "Switching…").getAttribute("aria-disabled")).toBe("true");
+  await happens((run) => run.becomes({ policy: { mode: "allow", rules: [], cap: null } }));
+  expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Acts without asking");
+  expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
 });

@@ -71,11 +71,4 @@ describe("an answer", () => {
     whole.innerHTML = renderMarkdown(text);
     expect(root.innerHTML.replaceAll(/\n/g, "")).toBe(whole.innerHTML.replaceAll(/\n/g, ""));
   });
-
-  test("resolves a link whose address comes at the end", () => {
-    const root = document.createElement("div");
-    const stream = new StreamingMarkdown(root);
-    stream.show("See [the docs][d].\n\nMore.\n\n[d]: https://example.com", true);
-    expect(root.querySelector("a")?.getAttribute("href")).toBe("https://example.com");
-  });
 });

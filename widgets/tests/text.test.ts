@@ -1,6 +1,5 @@
-import { describe, expect, test } from "vitest";
-import { editable, prettyJson, shownCall } from "../src/text/arguments";
-import { limit, sentence, spent, wholeSeconds } from "../src/text/format";
+import { describe, expect, test, afterEach, beforeEach, vi } from "vitest";
+import { prettyJson, shownCall } from "../src/text/arguments";
 import { visible } from "../src/text/invisible";
 import { errorLine, splitTraceback } from "../src/text/traceback";
 
@@ -34,44 +33,6 @@ describe("what a card shows of a call", () => {
       '{\n  "a": [\n    1,\n    {\n      "b": 12345678901234567890\n    }\n  ],\n  "c": {},\n  "d": "x, {y}"\n}',
     );
   });
-});
-
-describe("Edit", () => {
-  test("opens on the code and sends the whole arguments", () => {
-    const edit = editable("run_shell", '{"command":"ls","timeout":5}');
-    expect(edit.text).toBe("ls");
-    expect(edit.rebuild("pwd")).toEqual({ command: "pwd", timeout: 5 });
-  });
-
-  test("opens on JSON for any other tool, and sends its text", () => {
-    const edit = editable("drop_rows", '{"id":12345678901234567890}');
-    expect(edit.rebuild(edit.text)).toContain("12345678901234567890");
-  });
-});
-
-test("a clock that ticks has no tenths, and a limit is a round number", () => {
-  expect([wholeSeconds(999), wholeSeconds(102_000), wholeSeconds(3_700_000)]).toEqual([
-    "0\u00a0s",
-    "1\u00a0min 42\u00a0s",
-    "1\u00a0h 1\u00a0min",
-  ]);
-  expect(limit(200_000)).toBe("200k");
-});
-
-test.each([
-  [{}, "1.2k in · 340 out"],
-  [{ cost: 0.0042 }, "1.2k in · 340 out · $0.004"],
-  [{ cost: 0.0042, cost_is_partial: true }, "1.2k in · 340 out · ≥ $0.004"],
-  [{ cost: 0.0042, cost_is_reported: true }, "1.2k in · 340 out · $0.004 by the service"],
-  [{ estimated: true, cost: 0.0042 }, "about 1.2k in · 340 out · $0.004"],
-  [{}, "Cost nothing", true],
-])("what a run has spent, with %j: %s", (more, words, recorded = false) => {
-  const usage = {
-    ...{ input_tokens: 1_234, output_tokens: 340, total_tokens: 1_574, tool_calls: 0, steps: 1, cached_tokens: 0 },
-    ...{ cache_write_tokens: 0, reasoning_tokens: 0, cost: null, cost_is_partial: false, cost_is_reported: false },
-    ...{ estimated: false, seconds: 0, ...more },
-  };
-  expect(spent({ usage, recorded }).join(" · ")).toBe(words);
 });
 
 describe("a traceback", () => {
@@ -108,7 +69,16 @@ describe("a traceback", () => {
   });
 });
 
-test.each([
-  ["Look", "Look."],
-  ["Look. (Or ask.)", "Look. (Or ask.)"],
-])("%j ends as a sentence does", (text, said) => expect(sentence(text)).toBe(said));
+let linesOf: typeof import("../src/text/code").linesOf;
+
+beforeEach(async () => {
+  vi.resetModules(); // other tests may have had the parts come
+  ({ linesOf } = await import("../src/text/code"));
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+test("code is plain until the highlighter is there, and coloured from then on", async () => {
+  expect(linesOf("x = 1", "python")).toEqual([[{ text: "x = 1", classes: "" }]]);
+  await vi.waitFor(() => expect(linesOf("x = 1", "python")[0]!.length).toBeGreaterThan(1));
+});

@@ -1,6 +1,6 @@
 /** The ways of frames to a page: over a WebSocket, and as messages of a widget. */
 import { describe, expect, test, vi } from "vitest";
-import { channelAddress, KernelTransport } from "../src/channel/transport";
+import { KernelTransport } from "../src/channel/transport";
 import {
   answer,
   button,
@@ -65,23 +65,6 @@ describe("a page that may not read any more", () => {
     await settle(100);
     expect(root.textContent).not.toContain("may not read");
     expect(button(card(root, "t1"), "Approve").hasAttribute("aria-disabled")).toBe(false);
-  });
-});
-
-describe("the way to the server", () => {
-  const address = (config: object, href = "https://hub.example/user/ana/lab"): ReturnType<typeof channelAddress> => {
-    const script = document.createElement("script");
-    script.textContent = JSON.stringify(config);
-    return channelAddress("conv 1", { getElementById: () => script, location: new URL(href) as unknown as Location });
-  };
-
-  test("is below the server's base URL", () => {
-    expect(address({ baseUrl: "/user/ana/" }).url).toBe(
-      "wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel",
-    );
-    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe(
-      "ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel",
-    );
   });
 });
 
