@@ -201,7 +201,7 @@ class Kernel:
                     return outputs
                 outputs.append(message)
 
-    def start(self, code: str, cell_id: str | None = None, page: str | None = None, subshell: str | None = None) -> str:
+    def start(self, code: str, cell_id: str | None = None, page: str | None = None) -> str:
         """`cell_id`: as JupyterLab names it; `page`: as each notebook of a page names itself."""
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         metadata = {} if cell_id is None else {"cellId": cell_id, "deletedCells": []}
@@ -209,16 +209,9 @@ class Kernel:
             "execute_request", content | {"allow_stdin": True, "stop_on_error": True}, metadata=metadata
         )
         message["header"]["session"] = page or message["header"]["session"]
-        message["header"] |= {} if subshell is None else {"subshell_id": subshell}
         self._client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         return message_id
-
-    async def subshell(self) -> str:
-        """The id of a new one."""
-        self._client.control_channel.send(self._client.session.msg("create_subshell_request", {}))
-        reply = await self._client.get_control_msg(timeout=60)
-        return str(reply["content"]["subshell_id"])
 
     def ask_for_interrupt(self) -> None:
         """By a message, as a client of the kernel's own may."""

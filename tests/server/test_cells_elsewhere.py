@@ -1,4 +1,4 @@
-"""Cells of a notebook whose kernel has another language, and prompts in a subshell of the notebook's kernel."""
+"""Cells of a notebook whose kernel has another language."""
 
 import asyncio
 import sys

@@ -89,20 +89,6 @@ async def test_a_run_is_followed_and_who_connects_again_gets_what_was_missed_and
     assert [event["status"] for _, event in rest if event["type"] == "tool_complete"] == ["success"]
 
 
-@pytest.mark.parametrize(
-    ("query", "headers", "field"),
-    [
-        ("?after=x", {}, "after"),
-        ("?after=1", {"Last-Event-ID": "9" * 5_000}, "Last-Event-ID"),
-    ],
-)
-async def test_a_place_that_is_none_is_refused_with_its_field(
-    api: Api, follow: Follow, query: str, headers: dict[str, str], field: str
-) -> None:
-    async with follow(await api.new_conversation(), query, **headers) as stream:
-        assert (stream.response.status, (await stream.response.json())["field"]) == (400, field)
-
-
 @pytest.mark.parametrize("server_traits", [{"authorizer_class": Switchable}])
 async def test_a_stream_ends_when_its_user_may_not_look_any_more(
     api: Api, follow: Follow, server: Server, monkeypatch: pytest.MonkeyPatch

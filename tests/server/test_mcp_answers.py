@@ -16,8 +16,6 @@ from agent_kernel_server.mcp_tools import call_results, launcher
 from agent_kernel_server.mcp_tools.call_results import outcome_of
 from tests.waiting import until
 
-BLOB = types.BlobResourceContents(uri="memo://2", blob="AA==", mime_type="application/zip")
-
 
 def text(said: str) -> types.TextContent:
     return types.TextContent(text=said)

@@ -82,10 +82,10 @@ class RunSync:
                 update.cancel()
             await asyncio.gather(*updates, return_exceptions=True)
         path = await self._notebook_of(spec)
+        cleared = (run := self._records.find_open(spec.run_id)) is not None and run.cleared
         await self._records.keep(spec, result, path)
         placed = self._documents.are_open(path, self._kernel_id)
         keeps_cards = result.run.error is not None and result.run.error.code == "LLM_ERROR"
-        cleared = self._records.is_cleared(spec.run_id)
         finish = FinishRun(result=replace(result, cleared=cleared, placed=placed and not keeps_cards))
         if isinstance(link.gone, Unreachable):
             # Sent over a new link, it arrives when the kernel is back, and a cell that waits for the run goes on.

@@ -54,11 +54,8 @@ DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """How long the runs of a kernel that has gone are given to end honestly."""
 
-STARTING_RUNS = 1_000
+STARTING_RUNS = 64
 """How many runs of a kernel may wait for their turn to start. Other announcements are repeated, and get their turn."""
-
-OPEN_QUESTIONS = 8
-"""How many questions of a kernel are answered at once. The others are repeated, and get their turn."""
 
 ANSWER_SECONDS = 10.0
 """How long a kernel may take to say whether it still has a run, or what it can undo."""
@@ -136,7 +133,6 @@ class ServedKernel:
         self.on_output = self._calls.on_output
         self._tasks = TaskOwner()
         self._serving: set[asyncio.Task[None]] = set()
-        self._answering: set[asyncio.Task[None]] = set()
         self._link: KernelLink | None = None
         self.on_gone = on_gone
         self._interrupt = interrupt
@@ -260,10 +256,8 @@ class ServedKernel:
             await stop(stop_for("interrupted"))
 
     def _on_question(self, question: AnyQuestion) -> None:
-        if question.through_gateway == self._transport.remote and len(self._answering) < OPEN_QUESTIONS:
-            answering = self._tasks.spawn(self._answer(question, self.link), f"answer to {self.kernel_id}")
-            self._answering.add(answering)
-            answering.add_done_callback(self._answering.discard)
+        if question.through_gateway == self._transport.remote:
+            self._tasks.spawn(self._answer(question, self.link), f"answer to {self.kernel_id}")
 
     async def _answer(self, question: AnyQuestion, link: KernelLink) -> None:
         """A repeated question is answered again. The kernel takes the first answer, if it still waits for one."""

@@ -24,8 +24,6 @@ class Documents:
     def __init__(self, pages: OpenPages, records: RecordKeeper) -> None:
         self._pages = pages
         self._records = records
-        self._said: dict[str, dict[str, Any]] = {}
-        """By run, how it stood when its documents were last told, if it waited then."""
 
     async def put_progress(self, run_id: str, find_path: FindPath, kernel_id: str) -> bool:
         """Put how a run stands that waits for a person, or waits no more. Whether documents were told."""
@@ -33,12 +31,9 @@ class Documents:
         if run is None:
             return False
         await run.refresh()
-        before = self._said.get(run_id)
-        if run.bundle is None or run.bundle is before or not (run.waits or before):
+        if run.bundle is None or run.bundle is run.told or not (run.waits or run.told):
             return False
-        self._said.pop(run_id, None)
-        if run.waits:
-            self._said[run_id] = run.bundle
+        run.told = run.bundle if run.waits else None
         shown = display(*marked(run.bundle, run_id))
         put = PutRun(run_id=run_id, outputs=(shown,), elsewhere=shown)
         await self._put(self._pages.showing(await find_path(), kernel_id), put)
@@ -52,7 +47,6 @@ class Documents:
         """Put a run's record in place of its cards.
 
         Cards that can be tried again stay: then the record is in the document, and not drawn."""
-        self._said.pop(run_id, None)
         put = self._end_of(run_id, path)
         if put is None:
             return

@@ -47,6 +47,10 @@ class OpenRun:
     bundle: dict[str, Any] | None = None
     waits: bool = False
     """Whether it waits for a person."""
+    told: dict[str, Any] | None = None
+    """How it stood when its documents were last told, if it waited then."""
+    cleared: bool = False
+    """Whether a page that has shown it shows it no longer: its cell was cleared, or its notebook closed."""
     _seen: int | None = None
 
     async def refresh(self) -> None:
@@ -96,7 +100,6 @@ class RecordKeeper:
         self._log = log
         self._open: dict[str, OpenRun] = {}
         self._records: OrderedDict[str, Record] = OrderedDict()
-        self._cleared: OrderedDict[str, None] = OrderedDict()
         self._placing = asyncio.Lock()
 
     def start(self) -> None:
@@ -131,16 +134,9 @@ class RecordKeeper:
         return record if record is not None and record.belongs(path) else None
 
     def note_cleared(self, run_id: str, *, cleared: bool) -> None:
-        """A page has removed the output of a run from its notebook, or shows it (again)."""
-        self._cleared.pop(run_id, None)
-        if cleared:
-            self._cleared[run_id] = None
-            if len(self._cleared) > KEPT_RECORDS:
-                self._cleared.popitem(last=False)
-
-    def is_cleared(self, run_id: str) -> bool:
-        """Whether a run that a page has shown is shown no longer: its cell was cleared, or its notebook closed."""
-        return run_id in self._cleared
+        """A page has removed the output of an open run from its notebook, or shows it (again)."""
+        if run_id in self._open:
+            self._open[run_id].cleared = cleared
 
     def pre_save(self, model: object, path: str = "", **_: Any) -> None:
         """A pre-save hook of the contents manager: called before each save by any page or client."""
