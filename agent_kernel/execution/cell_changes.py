@@ -1,16 +1,17 @@
 """`CellChanges`: the ways back from the changes of cells that calls have made, kept in the server's memory."""
 
 import asyncio
+import contextlib
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.kernel import KeptChange
-from agent_kernel.protocol.pages import CellChange, CellState, ReadCells
+from agent_kernel.protocol.pages import CellChange, CellState, PageAnswer, ReadCells
 from agent_kernel.protocol.vocabulary import ChangeState
 from agent_kernel.tools.builtin.cells import refused
 from agent_kernel.tools.executor import NobodyKnows, NotebookEditor
@@ -86,22 +87,26 @@ class CellChanges:
             for other, one in self._kept.items():  # an earlier change of this cell may be as it was left again
                 if one.state == "changed" and one.change.cell_id == kept.change.cell_id:
                     self._kept[other] = replace(one, state="as_left")
-            self._kept[approval_id] = replace(opposite, state="as_left" if redo else "undone")
+            if opposite is not None:
+                self._kept[approval_id] = replace(opposite, state="as_left" if redo else "undone")
+            else:
+                del self._kept[approval_id]
 
 
-async def _put_back(kept: WayBack) -> WayBack:
+async def _put_back(kept: WayBack) -> WayBack | None:
     """Returns the way to what was there before."""
     change = kept.change
-    found: tuple[CellState, ...] = ()
+    was: CellState | None = None
     if change.action in ("delete", "move"):
         found = (await kept.notebook.ask(ReadCells(cell_ids=(change.cell_id,)))).answer.cells
-    above = await cell_above(kept.notebook, found[0].index) if len(found) == 1 else None
-    if change.action == "move" and len(found) == 1 and above != kept.below:
+        was = found[0] if len(found) == 1 else None
+    above = await cell_above(kept.notebook, was.index) if was is not None else None
+    if change.action == "move" and was is not None and above != kept.below:
         raise _NotAsLeft(MOVED.format(cell=change.cell_id))
     answer = (await kept.notebook.ask(change)).answer
     match answer.refusal:
         case None:
-            return _opposite(kept, found, above, answer.removed)
+            return await way_back(kept.notebook, change, was, above, answer)
         case "changed":
             raise _NotAsLeft(CHANGED.format(cell=change.cell_id))
         case "gone":
@@ -111,27 +116,30 @@ async def _put_back(kept: WayBack) -> WayBack:
             raise ToolFailed(refused(refusal, change.cell_id, answer.detail))
 
 
-def _opposite(
-    kept: WayBack, found: tuple[CellState, ...], above: str | None, removed: dict[str, Any] | None
-) -> WayBack:
-    """`found` is the cell as it was before the change, `above` the one that it stood below."""
-    change = kept.change
-    match change.action:
-        case "edit":
-            back = change.model_copy(update={"expected": change.source, "source": change.expected or ""})
-        case "insert":
-            back = CellChange(action="delete", cell_id=change.cell_id, expected=change.source)
-        case "delete":
-            gone = CellState(cell_id=change.cell_id, cell_type="code", index=0, source=change.expected or "")
-            back = as_it_was(found[0] if found else gone, removed, above)
-        case "move":
-            return replace(kept, change=change.model_copy(update={"after": above}), below=change.after)
+async def way_back(
+    notebook: NotebookEditor, made: CellChange, was: CellState | None, stood_below: str | None, answer: PageAnswer
+) -> WayBack | None:
+    """What undoes a change that was made, with this answer; `None` where nothing does. `was` is the cell before it,
+    where that is known, and `stood_below` the id of the cell that it stood below."""
+    cell_id, below = made.cell_id, None
+    match made.action, answer.cells:
+        case "insert", [CellState(source=left)]:
+            back = CellChange(action="delete", cell_id=cell_id, expected=left)
+        case "edit", [CellState(source=left)]:
+            back = CellChange(action="edit", cell_id=cell_id, expected=left, source=made.expected or "")
+        case "delete", _ if was is not None and (was.cell_type in ("code", "markdown") or answer.removed is not None):
+            back = _added_again(was, answer.removed, stood_below)
+        case "move", [CellState(index=index)]:
+            back = made.model_copy(update={"after": stood_below})
+            below = made.after
+            with contextlib.suppress(ToolFailed):  # neither page nor file is there any more, but the cell was moved
+                below = await cell_above(notebook, index)
         case _:
-            assert_never(change.action)
-    return replace(kept, change=back)
+            return None
+    return WayBack(back, notebook, below)
 
 
-def as_it_was(cell: CellState, whole: dict[str, Any] | None, after: str | None) -> CellChange:
+def _added_again(cell: CellState, whole: dict[str, Any] | None, after: str | None) -> CellChange:
     """What adds a deleted cell again: the whole of it, where that is known, or its source alone."""
     kind: Literal["code", "markdown"] = "markdown" if cell.cell_type == "markdown" else "code"
     return CellChange(

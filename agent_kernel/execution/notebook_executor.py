@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.execution.cell_changes import CellChanges, WayBack, as_it_was, cell_above
+from agent_kernel.execution.cell_changes import CellChanges, cell_above, way_back
 from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.execution.link import RequestFailed
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, ToolVerdict, source_digest
@@ -192,7 +192,8 @@ class NotebookExecutor(KernelExecutor):
             change = self._change_of(name, before, arguments)
         stood_below = await self._stood_below(change, before)
         changed = await self._ask(change, cell_id)
-        undo = await self._keep_way_back(call.approval_id, change, before, stood_below, changed.answer)
+        back = await way_back(self._notebook, change, before, stood_below, changed.answer)
+        undo = self._changes.keep(call.approval_id, back) if back is not None else None
         done = {"insert": "Added", "edit": "Edited", "delete": "Deleted", "move": "Moved"}[change.action]
         text = f"{done} cell:{cell_id} of {changed.path} ({changed.place})."
         if change.action == "delete":
@@ -211,33 +212,6 @@ class NotebookExecutor(KernelExecutor):
         if before is None or change.action not in ("delete", "move"):
             return None
         return await cell_above(self._notebook, before.index)
-
-    async def _keep_way_back(
-        self,
-        approval_id: str,
-        change: CellChange,
-        before: CellState | None,
-        stood_below: str | None,
-        now: PageAnswer,
-    ) -> str | None:
-        """What `Outcome.undo` is; `None` where there is no way back."""
-        cell_id, below = change.cell_id, None
-        match change.action, before, now.cells:
-            case "insert", _, [CellState(source=left)]:
-                back = CellChange(action="delete", cell_id=cell_id, expected=left)
-            case "edit", CellState(source=source), [CellState(source=left)]:
-                back = CellChange(action="edit", cell_id=cell_id, expected=left, source=source)
-            case "delete", CellState(), _ if before.cell_type in ("code", "markdown") or now.removed is not None:
-                back = as_it_was(before, now.removed, stood_below)
-            case "move", CellState(source=source), [CellState(index=index)]:
-                back = CellChange(action="move", cell_id=cell_id, expected=source, source=source, after=stood_below)
-                try:
-                    below = await cell_above(self._notebook, index)
-                except ToolFailed:  # neither page nor file is there any more, but the cell was moved
-                    return None
-            case _:
-                return None
-        return self._changes.keep(approval_id, WayBack(back, self._notebook, below))
 
     def _change_of(self, name: str, cell: CellState, arguments: dict[str, Any]) -> CellChange:
         cell_id, expected = cell.cell_id, cell.source

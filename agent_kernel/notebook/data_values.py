@@ -225,9 +225,6 @@ def _is_of_a_package(kind: type) -> bool:
 _PACKAGES = frozenset(
     {"dask", "duckdb", "geopandas", "ibis", "numpy", "pandas", "polars", "pyarrow", "pyspark", "torch", "xarray"}
 )
-_SPARSE = tuple(
-    f"{form}_{kind}" for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil") for kind in ("array", "matrix")
-)
 _INDEXES = ("Index", "RangeIndex", "MultiIndex", "DatetimeIndex", "TimedeltaIndex", "PeriodIndex", "CategoricalIndex")
 _LIBRARIES: tuple[tuple[str, tuple[str, ...], Describe], ...] = (
     ("numpy", ("ndarray", "memmap", "matrix"), _describe_array),
@@ -256,6 +253,5 @@ _LIBRARIES: tuple[tuple[str, tuple[str, ...], Describe], ...] = (
     ("xarray", ("DataArray",), _describe_data_array),
     ("torch", ("Tensor",), _describe_tensor),
     ("torch.nn", ("Parameter",), _describe_tensor),
-    ("scipy.sparse", _SPARSE, _describe_shaped),
 )
 """Types of data packages: their module, their names in it, and the function that describes their values."""

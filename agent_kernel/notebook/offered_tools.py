@@ -18,8 +18,7 @@ from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_ru
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
 from agent_kernel.notebook.execution.backups import backups
-from agent_kernel.notebook.execution.runner import approved_path, current_entry
-from agent_kernel.notebook.execution.values import ToolText
+from agent_kernel.notebook.execution.runner import ToolText, approved_path, current_entry
 from agent_kernel.notebook.inspect import inspect_variables
 from agent_kernel.protocol.calls import Place, Walls
 from agent_kernel.protocol.file_cards import FileCard

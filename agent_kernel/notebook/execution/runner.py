@@ -4,14 +4,16 @@ import asyncio
 import contextvars
 import inspect
 import json
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager, aclosing, closing, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from IPython.display import display
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.notebook.execution.approved_calls import Calls, Entry
@@ -19,7 +21,6 @@ from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.execution.call_interrupts import InterruptGate, RunInterrupted
 from agent_kernel.notebook.execution.call_scope import PrintedByChildren, ShowError, as_a_call, as_parent, show_pages
 from agent_kernel.notebook.execution.tracebacks import cell_names, render
-from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
 from agent_kernel.protocol.kernel import CallEnd
 from agent_kernel.tools.langchain import current_tool_call_id
 from agent_kernel.tools.tool import Tool
@@ -31,6 +32,10 @@ SIGNALLED = (
     "The call was interrupted by a signal (SIGINT), not by the user: nobody had asked Jupyter for an interrupt. Its "
     "own code, or a program that it started, may have sent it. What ran before that stays."
 )
+
+MOST_ITEMS = 10_000
+"""How many values of a generator are shown: one may be endless."""
+_MORE = f"[The tool gave more than {MOST_ITEMS:,} values. It was ended here.]\n"
 
 FindTool = Callable[[str | None, str], Tool | None]
 """Finds a tool by the id of the run that offers it, and by its name."""
@@ -44,6 +49,10 @@ def approved_path() -> Path | None:
     entry = current_entry.get()
     place = entry.call.place if entry is not None else None
     return Path(place.path) if place is not None and place.path else None
+
+
+class ToolText(str):
+    """A result that is the whole text for the model: the call's live output is part of it, and not added again."""
 
 
 class RunInterrupts(Protocol):
@@ -183,10 +192,10 @@ class _Execution:
                     value = await (self._run_code(code) if name == "run_python" else self._run_tool(name, arguments))
                     with self._gate.open():
                         if inspect.isgenerator(value):
-                            value = collect(value, self._shell)
+                            value = _collect(value, self._shell)
                         self._after(value)
                         show_pages(self._shell, before)
-                        text = "" if isinstance(value, ExecutionResult) else value_text(value, self._shell)
+                        text = "" if isinstance(value, ExecutionResult) else _value_text(value, self._shell)
                     error = _error_of(value)
                     if error is None:
                         return CallEnd(status="success", text=text, is_whole=isinstance(value, ToolText))
@@ -225,9 +234,9 @@ class _Execution:
             return value
         with self._gate.open(asyncio.current_task()):
             if inspect.isasyncgen(value):
-                return await collect_async(value, self._shell)
+                return await _collect_async(value, self._shell)
             value = await value
-            return await collect_async(value, self._shell) if inspect.isasyncgen(value) else value
+            return await _collect_async(value, self._shell) if inspect.isasyncgen(value) else value
 
     def _after(self, value: Any) -> None:
         # matplotlib shows its figures in such a hook.
@@ -261,3 +270,56 @@ def _error_of(value: Any) -> BaseException | None:
         return None
     error: BaseException | None = value.error_before_exec or value.error_in_exec
     return error
+
+
+def _value_text(value: Any, shell: InteractiveShell) -> str:
+    """A string as it is; JSON if the value can be JSON, else its representation.
+
+    A value with a rich display (a table, a figure) is shown as an output of the call, and gives "" here: the model gets
+    the text of that output.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    formatter: Any = shell.display_formatter
+    if not isinstance(value, bool | int | float | list | tuple | dict):
+        data, metadata = formatter.format(value)
+        if set(data) - {"text/plain"}:
+            display(data, metadata=metadata, raw=True)
+            return ""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _collect(generator: Generator[Any, Any, Any], shell: InteractiveShell) -> Any:
+    """Show each value of a generator as it comes, one a line. Returns the generator's return value."""
+    with closing(generator):
+        for _ in range(MOST_ITEMS):
+            try:
+                item = next(generator)
+            except StopIteration as end:
+                return end.value
+            _show(item, shell)
+        sys.stdout.write(_MORE)
+        return None
+
+
+async def _collect_async(generator: AsyncGenerator[Any, Any], shell: InteractiveShell) -> None:
+    """As `_collect`."""
+    async with aclosing(generator):
+        number = 0
+        async for item in generator:
+            if number == MOST_ITEMS:
+                sys.stdout.write(_MORE)
+                return
+            _show(item, shell)
+            number += 1
+
+
+def _show(item: Any, shell: InteractiveShell) -> None:
+    text = _value_text(item, shell)
+    if text:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
