@@ -3,7 +3,6 @@
 `root` is the notebook's folder; results are text for the model.
 """
 
-import difflib
 import hashlib
 import os
 import re
@@ -28,7 +27,7 @@ from agent_kernel.tools.builtin.paths import (
 from agent_kernel.tools.builtin.safe_open import read_start
 
 _MATCHES_SHOWN = 10
-_NEAR_LINES = 5_000
+_NEAR_WANTED = 200
 _NEAR_SHOWN = 2_000
 
 
@@ -156,32 +155,20 @@ def _lines_of(text: str, part: str) -> list[int]:
 
 
 def _nearest(text: str, wanted: str) -> str:
-    """The part of the file that is most similar to the wanted text, or advice if there is none."""
-    advice = "Read the file again; spaces and line ends must be the same."
-    lines, looked_for = split_lines(text), split_lines(wanted)
-    if len(lines) > _NEAR_LINES or len(looked_for) > 200:
-        return advice
-    stripped = [line.strip() for line in lines]
-    anchor, offset = _anchor(stripped, [line.strip() for line in looked_for])
-    if anchor is None:
-        return advice
-    first = max(0, anchor - offset)
+    """The part of the file around the longest line of the wanted text that it has, or advice if it has none."""
+    lines, looked_for = split_lines(text), [line.strip() for line in split_lines(wanted)[:_NEAR_WANTED]]
+    places = {line.strip(): number for number, line in reversed(list(enumerate(lines)))}
+    offset = max(
+        (place for place, line in enumerate(looked_for) if line and line in places),
+        key=lambda place: len(looked_for[place]),
+        default=None,
+    )
+    if offset is None:
+        return "Read the file again; spaces and line ends must be the same."
+    first = max(0, places[looked_for[offset]] - offset)
     piece = lines[first : first + len(looked_for)]
     shown = "\n".join(piece)[:_NEAR_SHOWN]
     return f"The nearest text is at lines {first + 1} to {first + len(piece)}:\n{shown}"
-
-
-def _anchor(lines: list[str], wanted: list[str]) -> tuple[int | None, int]:
-    """The indexes of a file line and a wanted line that are similar, preferring long lines."""
-    by_length = sorted(range(len(wanted)), key=lambda index: -len(wanted[index]))
-    for index in by_length:
-        if wanted[index] and wanted[index] in lines:
-            return lines.index(wanted[index]), index
-    for index in by_length[:1]:
-        close = difflib.get_close_matches(wanted[index][:300], [line[:300] for line in lines], n=1, cutoff=0.6)
-        if close:
-            return next(i for i, line in enumerate(lines) if line[:300] == close[0]), index
-    return None, 0
 
 
 def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approved: Path | None = None) -> str:

@@ -18,7 +18,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin import search
 
 SECONDS = 30.0
-"""When the process is killed. Searching normally ends by itself after `search.SECONDS`."""
+"""When the process is killed."""
 _FUNCTIONS: dict[str, Callable[..., str]] = {"list_files": search.list_files, "search_files": search.search_files}
 # The package may be on a path that only this process has. It is added last, so that it shadows no module.
 _START = "import sys; sys.path.append(sys.argv[1]); from agent_kernel.tools.builtin.search_process import main; main()"

@@ -8,55 +8,63 @@ from agent_kernel.tools.review.shell_lines import Redirect, SimpleCommand
 from agent_kernel.tools.review.shell_programs import running, runs_code
 
 _LARGEST = 50_000
-_DELETE = {"rm", "rmdir", "unlink", "shred"}
-_WRITE = {"tee", "touch", "mkdir", "truncate", "patch", "split"}
-_WRITE_LAST = {"mv", "cp", "ln", "install", "rsync", "scp"}
-_NETWORK = {
-    "curl",
-    "wget",
-    "ssh",
-    "scp",
-    "sftp",
-    "rsync",
-    "ftp",
-    "nc",
-    "ncat",
-    "socat",
-    "telnet",
-    "aws",
-    "gh",
-    "gsutil",
-}
-_NETWORK |= {"gcloud", "az", "kaggle", "hf"}
-_GIT_NETWORK = {"clone", "fetch", "pull", "push", "ls-remote"}
-_INSTALLERS = {
-    *("pip", "pip3", "uv", "conda", "mamba", "micromamba", "npm", "pnpm", "yarn", "apt", "apt-get", "brew", "dnf"),
-    *("yum", "apk", "gem", "cargo", "pipx", "poetry", "go", "dpkg"),
-}
-_INSTALL_VERBS = {"install", "add", "i", "ci", "sync", "update", "upgrade", "remove", "uninstall", "get", "-i", "-S"}
 _THIS_PYTHON = "{sys.executable}"
 """IPython replaces this by the path of the interpreter."""
-_PYTHONS = {"python", "python3", "pypy", "pypy3"}
-_RIGHTS = {"chmod", "chown", "chgrp"}
-_STOPS = {"kill", "pkill", "killall", "shutdown", "reboot", "poweroff"}
-_ADMINISTRATOR = {"sudo", "doas", "su", "pkexec", "runuser"}
-_DISKS = re.compile(r"mkfs(\..+)?|wipefs|fdisk|parted")
+
+
+def _programs(names: dict[Effect, str]) -> dict[str, Effect]:
+    return {name: effect for effect, text in names.items() for name in text.split()}
+
+
+_ON_OPERANDS = _programs(
+    {
+        "Deletes files:": "rm rmdir unlink shred",
+        "Writes files:": "tee touch mkdir truncate patch split",
+    }
+)
+"""Effects of programs on all of their operands."""
+_OF_ALL = _programs(
+    {
+        "Runs as administrator:": "sudo doas su pkexec runuser",
+        "Uses the network:": "curl wget ssh scp sftp rsync ftp nc ncat socat telnet aws gh gsutil gcloud az kaggle hf",
+        "Changes permissions:": "chmod chown chgrp",
+        "Stops processes:": "kill pkill killall shutdown reboot poweroff",
+        "Writes to a disk:": "mkfs wipefs fdisk parted",
+    }
+)
+"""Effects of programs whatever their words are."""
+_WRITE_LAST = frozenset({"mv", "cp", "ln", "install", "rsync", "scp"})
+_WITH_WORDS: tuple[tuple[str, Effect, str], ...] = (
+    (
+        r"pip3?|uv|conda|mamba|micromamba|p?npm|yarn|apt|apt-get|brew|dnf|yum|apk|cargo|pipx|poetry|go|dpkg|python3? pip",
+        "Installs packages:",
+        r"install|add|i|ci|sync|update|upgrade|remove|uninstall|get|-i|-S",
+    ),
+    (r"find", "Deletes files:", r"-delete"),
+    (r"rsync", "Deletes files:", r"--del.*"),
+    (r"git clean", "Deletes files:", r"-[^-]*f.*|--force"),
+    (r"git rm", "Deletes files:", r".*"),
+    (r"git reset", "Discards changes:", r"--hard|--merge|--keep"),
+    (r"git checkout", "Discards changes:", r"-f|--force|--|\."),
+    (r"git restore", "Discards changes:", r".*"),
+    (r"git stash", "Discards changes:", r"drop|clear"),
+    (r"git branch", "Discards changes:", r"-D|-f|--force"),
+    (r"git push", "Overwrites history:", r"-[^-]*[fd].*|--(?:force|mirror|delete|prune).*|\+.*|:.*"),
+    (r"git (?:clone|fetch|pull|push|ls-remote)", "Uses the network:", r".*"),
+    (r"sed|perl", "Writes files:", r"-i.*|--in-place.*"),
+    (r"curl", "Writes files:", r"-[^-]*[oO].*|--output.*|--remote-name.*"),
+    (r"wget|unzip", "Writes files:", r".*"),
+    (r"tar", "Writes files:", r"-?[a-su-zA-Z]*x[a-su-zA-Z]*|-?c.*|--extract|--create"),
+    (r"systemctl|service", "Stops processes:", r"stop|kill|disable|restart"),
+)
+"""Effects of programs, with a subcommand, that have such a word."""
 _SECRET_FILES = re.compile(
-    r"(?:^|/)(?:\.env(?:\..+)?|\.netrc|\.pgpass|\.(?:ssh|aws|kube|gnupg)(?:/.*)?|\.pypirc|\.git-credentials|id_\w+|shadow)$",
+    r"(?:^|/)(?:\.env(?:\..+)?|\.netrc|\.pgpass|\.(?:ssh|aws|kube|gnupg)(?:/.*)?|\.pypirc|\.git-credentials|id_\w+"
+    r"|shadow)$",
     re.DOTALL,
 )
 _SECRET_NAMES = re.compile(r"\$\{?[A-Za-z_]*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)[A-Za-z_]*", re.IGNORECASE)
-_GIT: tuple[tuple[Effect, str, str], ...] = (
-    ("Discards changes:", "reset", r"--hard|--merge|--keep"),
-    ("Discards changes:", "checkout", r"-f|--force|--|\."),
-    ("Discards changes:", "restore", r".*"),
-    ("Discards changes:", "stash", r"drop|clear"),
-    ("Discards changes:", "branch", r"-D|-f|--force"),
-    ("Deletes files:", "clean", r"-[^-]*f.*|--force"),
-    ("Deletes files:", "rm", r".*"),
-    ("Overwrites history:", "push", r"-[^-]*[fd].*|--(?:force|mirror|delete|prune).*|\+.*|:.*"),
-)
-"""Git commands that discard something, with the arguments that cause it."""
+_DISK = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|disk|mmcblk|loop|mapper/)")
 
 
 def read_command(command: str) -> list[Finding]:
@@ -81,78 +89,35 @@ def _redirect(redirect: Redirect) -> Iterator[Finding]:
     if "/dev/tcp/" in target or "/dev/udp/" in target:
         yield "Uses the network:", target
     elif ">" in redirect.operator and target != "/dev/null" and not re.fullmatch(r"\d*-?", target):
-        yield "Writes to a disk:" if _is_disk(target) else "Writes files:", target
+        yield "Writes to a disk:" if _DISK.match(target) else "Writes files:", target
     elif "<" in redirect.operator and _SECRET_FILES.search(target):
         yield "Reads secrets:", target
 
 
 def _program(command: SimpleCommand) -> Iterator[Finding]:
-    name, arguments = command.program, [word.text for word in command.words[1:]]
-    operands = [word for word in arguments if not word.startswith("-")]
-    if name in _ADMINISTRATOR:
-        yield "Runs as administrator:", command.text
+    name, text, words = command.program, command.text, [word.text for word in command.words[1:]]
+    operands = [word for word in words if not word.startswith("-")]
+    if effect := _OF_ALL.get(name.partition(".")[0]):
+        yield effect, text
     if runs_code(command):
-        yield "Runs code it builds:", command.text
-    yield from _files(name, command.text, arguments, operands)
-    yield from _machine(name, command.text, arguments, operands)
-    if name == "git":
-        yield from _git(command.text, arguments, operands)
-    if (name in _INSTALLERS and _INSTALL_VERBS & {*operands, *arguments[:1]}) or (
-        name in _PYTHONS and arguments[:2] == ["-m", "pip"] and _INSTALL_VERBS & set(operands)
-    ):
-        yield "Installs packages:", command.text
-    if name in _NETWORK:
-        yield "Uses the network:", command.text
-
-
-def _files(name: str, text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:
-    if name in _DELETE:
-        yield "Deletes files:", " ".join(operands)
-    if (name == "find" and "-delete" in arguments) or (name == "rsync" and any("--del" in word for word in arguments)):
-        yield "Deletes files:", text
-    if name in _WRITE:
-        yield "Writes files:", " ".join(operands)
+        yield "Runs code it builds:", text
+    if effect := _ON_OPERANDS.get(name):
+        yield effect, " ".join(operands)
     if name in _WRITE_LAST and operands:
         yield "Writes files:", operands[-1]
-    if name in ("sed", "perl") and any(word.startswith(("-i", "--in-place")) for word in arguments):
-        yield "Writes files:", operands[-1] if operands else ""
-    if name == "unzip" or (name == "tar" and "t" not in "".join(arguments[:1])):
-        yield "Writes files:", text
-    if (name == "curl" and any(re.match(r"-[^-]*[oO]|--output|--remote-name", word) for word in arguments)) or (
-        name == "wget" and not {"-O-", "--spider"} & set(arguments)
-    ):
-        yield "Writes files:", text
+    for pattern, effect, wanted in _WITH_WORDS:
+        verb = f"{name} {next((word for word in operands if re.fullmatch(pattern, f'{name} {word}')), '')}".rstrip()
+        if re.fullmatch(pattern, verb) and any(re.fullmatch(wanted, word[:200], re.DOTALL) for word in words):
+            yield effect, text
     if name == "dd":
-        yield from (
-            ("Writes to a disk:" if _is_disk(word[3:]) else "Writes files:", word[3:])
-            for word in arguments
-            if word.startswith("of=")
-        )
+        targets = [word[3:] for word in words if word.startswith("of=")]
+        yield from (("Writes to a disk:" if _DISK.match(target) else "Writes files:", target) for target in targets)
+    yield from _secrets(name, text, words)
 
 
-def _machine(name: str, text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:
-    if _DISKS.fullmatch(name):
-        yield "Writes to a disk:", text
-    if name in _RIGHTS:
-        yield "Changes permissions:", text
-    if name in _STOPS or (name in ("systemctl", "service") and {"stop", "kill", "disable", "restart"} & set(operands)):
-        yield "Stops processes:", text
-    secrets = [word for word in arguments if _SECRET_FILES.search(word)]
+def _secrets(name: str, text: str, words: list[str]) -> Iterator[Finding]:
+    secrets = [word for word in words if _SECRET_FILES.search(word)]
     if secrets and name not in ("ls", "cd", "test", "["):
         yield "Reads secrets:", " ".join(secrets)
-    elif (name in ("env", "printenv") and not operands) or _SECRET_NAMES.search(text) or text in ("export -p", "set"):
+    elif (name in ("env", "printenv") and not words) or _SECRET_NAMES.search(text) or text in ("export -p", "set"):
         yield "Reads secrets:", text
-
-
-def _git(text: str, arguments: list[str], operands: list[str]) -> Iterator[Finding]:
-    verb = next((word for word in operands if word in {each for _, each, _ in _GIT} | _GIT_NETWORK), "")
-    rest = arguments[arguments.index(verb) + 1 :] if verb else []
-    for effect, wanted, argument in _GIT:
-        if verb == wanted and any(re.fullmatch(argument, word) for word in rest or ([""] if argument == ".*" else [])):
-            yield effect, text
-    if verb in _GIT_NETWORK:
-        yield "Uses the network:", text
-
-
-def _is_disk(target: str) -> bool:
-    return re.match(r"/dev/(?:sd|hd|vd|xvd|nvme|disk|mmcblk|loop|mapper/)", target) is not None
