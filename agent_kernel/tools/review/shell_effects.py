@@ -36,7 +36,7 @@ _OF_ALL = _programs(
 _WRITE_LAST = frozenset({"mv", "cp", "ln", "install", "rsync", "scp"})
 _WITH_WORDS: tuple[tuple[str, Effect, str], ...] = (
     (
-        r"pip3?|uv|conda|mamba|micromamba|p?npm|yarn|apt|apt-get|brew|dnf|yum|apk|cargo|pipx|poetry|go|dpkg|python3? pip",
+        r"pip3?|uv|conda|mamba|micromamba|p?npm|yarn|apt|apt-get|brew|dnf|apk|cargo|pipx|poetry|go|dpkg|python3? pip",
         "Installs packages:",
         r"install|add|i|ci|sync|update|upgrade|remove|uninstall|get|-i|-S",
     ),
