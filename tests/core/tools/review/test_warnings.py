@@ -8,6 +8,8 @@ from agent_kernel.tools.review.preview import warnings
 from tests.corpus.risky_python import NOT_FOLLOWED, RISKY, UNSEEN
 
 PAGE = Path(__file__).parents[4] / "docs" / "security" / "warnings.md"
+
+
 def shown(code: str) -> dict[str, str]:
     return {warning.title: warning.detail for warning in warnings("run_python", {"code": code})}
 
