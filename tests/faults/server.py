@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -44,6 +45,12 @@ class Client:
                     return frame
         raise AssertionError(f"The line was gone before {kinds}.")
 
+    def cut(self) -> None:
+        """The line is gone at once, in the middle of whatever is on it."""
+        transport = self.socket.get_extra_info("socket")
+        assert transport is not None
+        transport.shutdown(socket.SHUT_RDWR)
+
     async def send(self, **command: Any) -> None:
         await self.socket.send_str(json.dumps(command))
 
@@ -82,9 +89,9 @@ class Server:
     async def __aexit__(self, *_: object) -> None:
         await self.kill()
 
-    async def start(self, port: int | None = None) -> None:
+    async def start(self) -> None:
         """Start, and wait until the extension answers."""
-        self.port = port or free_port()
+        self.port = free_port()
         self.directory.mkdir(parents=True, exist_ok=True)
         arguments = [
             *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
@@ -134,9 +141,9 @@ class Server:
         if self._http is not None:
             await self._http.close()
 
-    async def ask(self, method: str, path: str, body: Any = None, port: int | None = None) -> tuple[int, Any]:
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         assert self._http is not None
-        url = f"http://127.0.0.1:{port or self.port}/{path}"
+        url = f"http://127.0.0.1:{self.port}/{path}"
         async with self._http.request(method, url, json=body) as answer:
             text = await answer.text()
             return answer.status, json.loads(text) if text else None
@@ -194,11 +201,9 @@ class Server:
         return await look_until(look, "the run to end", seconds)
 
     @asynccontextmanager
-    async def client(
-        self, conversation_id: str, resume: int | None = None, port: int | None = None
-    ) -> AsyncIterator[Client]:
+    async def client(self, conversation_id: str, resume: int | None = None) -> AsyncIterator[Client]:
         assert self._http is not None
-        url = f"ws://127.0.0.1:{port or self.port}/agent-kernel/api/conversations/{conversation_id}/channel"
+        url = f"ws://127.0.0.1:{self.port}/agent-kernel/api/conversations/{conversation_id}/channel"
         async with self._http.ws_connect(url, max_msg_size=0, autoping=True) as connection:
             client = Client(connection)
             if resume is not None:

@@ -1,48 +1,20 @@
 """A log that takes nothing: a full disk, a read-only file. Nothing is done unwritten, and everybody is told."""
 
 import resource
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.errors import LogUnavailable
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, call
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server
-
-
-@pytest.fixture
-async def waiting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Stage, Any, Any]]:
-    """A call that waits for an approval."""
-    monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        one = await stage(model)
-        handle = await one.start()
-        [request] = await one.requests()
-        yield one, handle, request
-        await one.close()
-
-
-async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_again(
-    waiting: tuple[Stage, Any, Any],
-) -> None:
-    one, handle, request = waiting
-    await one.set_read_only(True)
-    with pytest.raises(LogUnavailable, match="can't be written"):
-        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
-    assert one.executor.ran == []
-    await one.set_read_only(False)
-    await one.conversation.route_decision(request.approval_id, Decision(approved=True))
-    assert (await handle.wait()).run.status == "complete"
-    assert len(one.executor.ran) == 1
 
 
 async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
