@@ -23,7 +23,7 @@ from tests.ports import free_port
 from tests.waiting import look_until
 
 SETTLES_WITHIN = 60.0
-"""A WebSocket waits for the other side's good-bye, and the loop keeps its cancelled timers until they are due."""
+"""A WebSocket waits for the other side's good-bye."""
 SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,9 @@
 The resident set says little: allocators keep pages for later.
 """
 
+import asyncio
 import gc
+import heapq
 from collections import Counter
 from typing import Any
 
@@ -22,9 +24,19 @@ def _load_jupyter_server_extension(app: Any) -> None:
     app.web_app.add_handlers(".*$", [(url_path_join(app.web_app.settings["base_url"], PATH), ProbeHandler)])
 
 
+def _drop_cancelled_timers() -> None:
+    """An event loop keeps up to a hundred timers that were cancelled until they are due, and with their contexts the
+    handlers that Jupyter Server names there: a WebSocket's for the time until its next ping."""
+    loop: Any = asyncio.get_running_loop()
+    loop._scheduled = [handle for handle in loop._scheduled if not handle.cancelled()]
+    heapq.heapify(loop._scheduled)
+    loop._timer_cancelled_count = 0
+
+
 class ProbeHandler(APIHandler):
     @web.authenticated
     async def get(self) -> None:
+        _drop_cancelled_timers()
         gc.collect()
         # By type: to be asked for its class makes a lazy object load all that it stands for.
         kinds = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
