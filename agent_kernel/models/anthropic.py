@@ -16,18 +16,15 @@ from agent_kernel.models.anthropic_answer import MessagesReader
 from agent_kernel.models.api import Api
 from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage, text_of
 from agent_kernel.models.images import absent_line
-from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, is_storable, readable_items
 from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES
 
 Block = dict[str, Any]
 
 LONGEST_ID = 64
 LONGEST_NAME = 128
-DEEPEST = 100
-"""The most levels of nesting in a call's arguments."""
 NO_RESULT = "The result of this call is not known."
 _CACHED = {"type": "ephemeral"}
-_BRACKETS = re.compile(r"[\[\]{}]")
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 _FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
 
@@ -199,13 +196,11 @@ def _call(call: dict[str, Any]) -> Block:
 
 def _input(arguments: str) -> dict[str, Any]:
     """A call's arguments as the object that this API takes; empty if they are invalid or nested too deeply."""
-    depth = deepest = 0
-    if arguments.count("{") + arguments.count("[") > DEEPEST:
-        for sign in _BRACKETS.findall(arguments):
-            depth += 1 if sign in "{[" else -1
-            deepest = max(deepest, depth)
-    given = json.loads(arguments) if deepest <= DEEPEST else {}
-    return given if isinstance(given, dict) else {}
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return given if isinstance(given, dict) and is_storable(given) else {}
 
 
 def valid_id(call_id: str) -> str:

@@ -209,26 +209,21 @@ def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
 
     Raises `ConfigurationError` if a variable names no certificates.
     """
-    context: ssl.SSLContext | None = None
-    for setting in CERTIFICATE_SETTINGS:
-        if not (named := environ.get(setting)):
-            continue
-        file, folder = (None, named) if Path(named).is_dir() else (named, None)
+    named = {setting: environ[setting] for setting in CERTIFICATE_SETTINGS if environ.get(setting)}
+    if not named:
+        from httpx2 import create_ssl_context
+
+        return create_ssl_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for setting, path in named.items():
         try:
-            if context is None:
-                context = ssl.create_default_context(cafile=file, capath=folder)
-            else:
-                context.load_verify_locations(file, folder)
+            context.load_verify_locations(*((None, path) if Path(path).is_dir() else (path, None)))
         except OSError as error:  # `SSLError` among them
             wrong = "holds no certificates" if isinstance(error, ssl.SSLError) else "can't be read"
             wrong = "is not there" if isinstance(error, FileNotFoundError) else wrong
             raise ConfigurationError(
-                f"{setting} names {named!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
+                f"{setting} names {path!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
             ) from None
-    if context is None:
-        from httpx2 import create_ssl_context
-
-        context = create_ssl_context()
     return context
 
 

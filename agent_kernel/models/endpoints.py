@@ -24,7 +24,7 @@ SETTING = "c.AgentKernelServer.endpoints"
 HOMES: dict[str, Provider] = {"api.openai.com": "OpenAI", "api.anthropic.com": "Anthropic"}
 """The providers' own addresses."""
 
-_KEY_SETTINGS: dict[Provider, str] = {"OpenAI": "OPENAI_API_KEY", "Anthropic": "ANTHROPIC_API_KEY"}
+_KEY_SETTINGS: dict[str, str] = {"OpenAI": "OPENAI_API_KEY", "Anthropic": "ANTHROPIC_API_KEY"}
 _KEY_BEGINNINGS = (
     ("sk-ant-", "Anthropic"),
     ("sk-or-", "OpenRouter"),
@@ -248,12 +248,8 @@ def _check_owner(key: str, provider: Provider, setting: str) -> None:
     owner = next((owner for beginning, owner in _KEY_BEGINNINGS if key.startswith(beginning)), provider)
     if owner == provider:
         return
-    known = next((one for one in _KEY_SETTINGS if one == owner), None)
-    advice = (
-        f"Set it as {_KEY_SETTINGS[known]}, and {setting} to a key of {provider} or not at all."
-        if known is not None
-        else f"Set {setting} to a key of {provider}."
-    )
+    own = f"Set it as {_KEY_SETTINGS[owner]}, and" if owner in _KEY_SETTINGS else "Set"
     raise ConfigurationError(
-        f"{setting} holds a key of {owner}, which {provider} does not know; it was not sent. {advice}"
+        f"{setting} holds a key of {owner}, which {provider} does not know; it was not sent. {own} {setting} to a key "
+        f"of {provider}, or not at all."
     )

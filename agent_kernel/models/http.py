@@ -22,7 +22,7 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.catalogue import ModelList
 from agent_kernel.models.client import body_of
-from agent_kernel.models.fallbacks import Amendment, Fallbacks, refuses_tools
+from agent_kernel.models.fallbacks import Fallbacks
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.redaction import Redaction, scrub
 from agent_kernel.models.retry_policy import RetryPolicy, Tries
@@ -39,8 +39,6 @@ TOOLS_LEFT_OUT = (
     "{model} is told of no tools: its chat template takes none, and llama.cpp leaves them out without a word. Choose a "
     "model that takes tools, or give it such a template (--chat-template-file)."
 )
-MOST_BYTES_PER_TOKEN = 8
-"""Of a request in JSON, on average. Prose has four to five."""
 
 
 class HttpModel:
@@ -72,7 +70,6 @@ class HttpModel:
             endpoint.where,
             endpoint.first_api,
             takes_tools=endpoint.capabilities.tools is not False,
-            others=lambda: [named(other) for other in models.with_tools() if other != wire_name],
         )
 
     def __repr__(self) -> str:
@@ -107,7 +104,7 @@ class HttpModel:
                     yield clean
 
     async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
-        request, notice = await self._prepared(request)
+        request, notice = self._prepared(request)
         if notice:
             yield Notice(notice)
         body = self._body(request)
@@ -120,14 +117,14 @@ class HttpModel:
                     async for item in items:
                         said = _with_words(said, item)
                         if isinstance(item, ModelTurn):
-                            self._note_answer(item, request, body)
+                            self._note_answer(item)
                         yield item
                 return
             except Fault as caught:
                 fault = caught
             fault.detail = scrub(fault.detail, self.client.secrets())
             tries.note_end(fault)
-            if said is None and amendments < MOST_AMENDMENTS and (amendment := await self._amend(request, fault)):
+            if said is None and amendments < MOST_AMENDMENTS and (amendment := self._fallbacks.amended(request, fault)):
                 amendments += 1
                 tries.take_back()
                 request = amendment.request
@@ -141,10 +138,10 @@ class HttpModel:
             yield delay
             await tries.wait(delay)
 
-    def _note_answer(self, turn: ModelTurn, request: ModelRequest, body: bytes) -> None:
+    def _note_answer(self, turn: ModelTurn) -> None:
         self._reports_cost = turn.usage.cost is not None
         self._fallbacks.note_answer()
-        self._limit.accept(turn.usage.input_tokens or _fewest_tokens(request, body))
+        self._limit.accept(turn.usage.input_tokens)
 
     async def aclose(self) -> None:
         await self._models.aclose()
@@ -162,19 +159,12 @@ class HttpModel:
         except TypeError:  # a lone surrogate in a tool's output, or an integer above 64 bits in a schema
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
-    async def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
-        if request.tools and not self._fallbacks.takes_tools and not self._models.with_tools():
-            await self._models.listing()
+    def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
         request, notice = self._fallbacks.prepared(request)
         known = self._models.capabilities(self._wire_name)
         if request.tools and known.tools is False and known.server == "llama.cpp":
             notice = TOOLS_LEFT_OUT.format(model=self._wire_name)
         return request, notice
-
-    async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        if refuses_tools(fault):
-            await self._models.listing()
-        return self._fallbacks.amended(request, fault)
 
     async def _explained(self, fault: Fault, tries: int, said: Sequence[str] | None) -> ModelError:
         fault = self._fallbacks.told(fault)
@@ -228,8 +218,3 @@ def _with_words(said: list[str] | None, item: ModelItem) -> list[str] | None:
     if isinstance(item, TextDelta):
         said.append(item.content)
     return said
-
-
-def _fewest_tokens(request: ModelRequest, body: bytes) -> int:
-    """How many tokens a request has at least, where a service does not count them."""
-    return 0 if request.images else len(body) // MOST_BYTES_PER_TOKEN

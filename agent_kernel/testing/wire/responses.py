@@ -144,36 +144,17 @@ def _item_events(item: Event, index: int) -> Iterator[Event]:
     match item["type"]:
         case "message":
             for at, part in enumerate(item["content"]):
-                yield from _content_events(part, {**own, "content_index": at})
+                for piece in odd_pieces(part.get("text", "")):  # of a refusal, the whole at the end says enough
+                    where = {**own, "content_index": at, "logprobs": []}
+                    yield {"type": "response.output_text.delta", **where, "delta": piece}
         case "reasoning":
             for at, part in enumerate(item["summary"]):
-                yield from _summary_events(part, {**own, "summary_index": at})
+                for piece in odd_pieces(part["text"]):
+                    yield {"type": "response.reasoning_summary_text.delta", **own, "summary_index": at, "delta": piece}
         case "function_call":
-            kind = "response.function_call_arguments"
             for piece in odd_pieces(item["arguments"]):
-                yield {"type": f"{kind}.delta", **own, "delta": piece}
-            yield {"type": f"{kind}.done", **own, "name": item["name"], "arguments": item["arguments"]}
+                yield {"type": "response.function_call_arguments.delta", **own, "delta": piece}
     yield {"type": "response.output_item.done", **place, "item": item}
-
-
-def _summary_events(part: Event, where: Event) -> Iterator[Event]:
-    kind = "response.reasoning_summary"
-    yield {"type": f"{kind}_part.added", **where, "part": {**part, "text": ""}}
-    for piece in odd_pieces(part["text"]):
-        yield {"type": f"{kind}_text.delta", **where, "delta": piece}
-    yield {"type": f"{kind}_text.done", **where, "text": part["text"]}
-    yield {"type": f"{kind}_part.done", **where, "part": part}
-
-
-def _content_events(part: Event, where: Event) -> Iterator[Event]:
-    name = "refusal" if part["type"] == "refusal" else "text"
-    kind = "response.refusal" if name == "refusal" else "response.output_text"
-    more: Event = {} if name == "refusal" else {"logprobs": []}
-    yield {"type": "response.content_part.added", **where, "part": {**part, name: ""}}
-    for piece in odd_pieces(part[name]):
-        yield {"type": f"{kind}.delta", **where, **more, "delta": piece}
-    yield {"type": f"{kind}.done", **where, **more, name: part[name]}
-    yield {"type": "response.content_part.done", **where, "part": part}
 
 
 def _provided(turn: ModelTurn) -> Iterator[Event]:

@@ -106,9 +106,6 @@ def _without_extras(body: dict[str, Any]) -> dict[str, Any]:
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
     calls = [_without(call, "extra_content") for call in message.get("tool_calls", ())]
-    content = message.get("content")
-    if isinstance(content, list) and message["role"] == "assistant":
-        message = message | {"content": [part for part in content if part["type"] != "thinking"] or None}
     return _without(message, *REASONING) | ({"tool_calls": calls} if calls else {})
 
 

@@ -135,7 +135,7 @@ _MESSAGE = {"output_index": 0, "item_id": "msg_fake"}
 
 
 def _responses_text(pieces: Iterable[str]) -> Events:
-    events = responses.item_events([responses.message("")])[:4]
+    events = responses.item_events([responses.message("")])[:3]
     place = {**_MESSAGE, "content_index": 0, "logprobs": []}
     return [*events, *({"type": "response.output_text.delta", **place, "delta": piece} for piece in pieces)]
 
@@ -168,9 +168,9 @@ RESPONSES = WireApi(
     event_stream=reply.event_stream,
     changes={
         "all at the end": only_last,
-        "items not opened": without("item.added", "part.added"),
+        "items not opened": without("item.added"),
         "no deltas": without(".delta"),
-        "items not ended": without("text.done", "arguments.done", "part.done", "item.done"),
+        "items not ended": without("item.done"),
     },
     text=_responses_text,
     text_end=lambda pieces: responses.item_events([responses.message("".join(pieces))])[-2:],

@@ -15,7 +15,6 @@ from agent_kernel.models.answer_reading import MOST_PARTS
 from agent_kernel.models.base import ModelItem, ModelTurn, ToolCallDelta
 from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.testing import call, calls
-from agent_kernel.testing.wire import responses
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import RESPONSES, WireApi, each_api, said
 from tests.core.models.model_fixtures import connected, error_of, turn_of
@@ -58,13 +57,6 @@ def test_any_chunking_of_the_same_bytes_gives_the_same_turn(api: WireApi, data: 
         ToolCallDelta(0, "run_python", "call_1"),
         ToolCallDelta(1, "read_file", "call_2"),
     ]
-
-
-@each_api
-@pytest.mark.parametrize("finish", ["stop", "length", "content_filter"])
-def test_the_reason_why_an_answer_ended_is_kept(api: WireApi, finish: str) -> None:
-    turn = ModelTurn("Hi", finish_reason=finish)  # type: ignore[arg-type]
-    assert read_turn(api, api.body(turn)).finish_reason == finish
 
 
 def fault_of(api: WireApi, body: bytes) -> Fault:
@@ -114,11 +106,6 @@ def test_an_error_is_known_by_its_code_and_its_type(known: tuple[int | None, boo
     for error in errors:
         fault = error_object_fault(error if isinstance(error, str) else {"message": "Something broke", **error})
         assert (fault.status, fault.retry, fault.detail) == (*known, "Something broke"), error
-
-
-def test_a_response_that_failed_is_an_error() -> None:
-    fault = fault_of(RESPONSES, RESPONSES.event_stream([responses.failed("server_error", "Sorry")]))
-    assert (fault.status, fault.code, fault.detail) == (500, "server_error", "Sorry")
 
 
 NO_ANSWERS = {

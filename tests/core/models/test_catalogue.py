@@ -84,15 +84,9 @@ LISTS: dict[str, tuple[dict[str, Any], dict[str, Told]]] = {
                 "supported_parameters": ["tools", "temperature"],
                 "top_provider": {"context_length": 131_072},
             },
-            {
-                "id": "deepseek/deepseek-r1:free",
-                "context_length": 64_000,
-                "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
-                "supported_parameters": ["temperature"],
-            },
             {"id": "some/painter", "architecture": {"output_modalities": ["image"]}},
         ),
-        {"qwen/qwen3-vl": (True, True, 131_072), "deepseek/deepseek-r1:free": (False, False, 64_000)},
+        {"qwen/qwen3-vl": (True, True, 131_072)},
     ),
     "vLLM": (VLLM_LIST, {"Qwen/Qwen3-8B": (True, None, 40_960)}),
     "Mistral": (
@@ -101,7 +95,6 @@ LISTS: dict[str, tuple[dict[str, Any], dict[str, Told]]] = {
         ),
         {"m": (True, False, 131_072)},
     ),
-    "Gemini": (listing({"id": "models/gemini-3.8-flash"}), {"gemini-3.8-flash": (True, True, None)}),
 }
 SERVICES: dict[str, tuple[Mapping[str, Page], dict[str, Told]]] = {
     **{name: ({"/v1/models": rows}, said) for name, (rows, said) in LISTS.items()},
@@ -187,18 +180,15 @@ MIXED = {"data": [*OLDER_LLAMA_CPP_LIST["data"], {"id": "gpt-5", "owned_by": "op
     [
         (OLLAMA, "qwen3:8b", "Ollama"),
         (OLLAMA, "gpt-oss:120b-cloud", None),  # so does this one, which was never pulled
-        (LLAMA_CPP, "small.gguf", "llama.cpp"),
         ({"/v1/models": VLLM_LIST}, "Qwen/Qwen3-8B", None),  # a proxy that passes on the list of vLLM elsewhere
         (LLAMA_CPP | {"/v1/models": MIXED}, "small.gguf", None),
-        ({"/v1/models": Reply(hang_after=0)}, "fake", None),
     ],
 )
 async def test_a_budget_in_dollars_holds_at_this_machine_but_for_a_model_that_is_known_to_run_on_it(
     pages: Mapping[str, Page], name: str, server: str | None, stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silent = isinstance(pages["/v1/models"], Reply)
     monkeypatch.setattr("agent_kernel.models.catalogue.LEARN_SECONDS", 60)
-    monkeypatch.setattr("agent_kernel.models.catalogue.ANSWER_SECONDS", 0.05 if silent else 60)
+    monkeypatch.setattr("agent_kernel.models.catalogue.ANSWER_SECONDS", 60)
     async with FakeOpenAI([say("Done.", usage=(1_000, 100))] if server else [], pages=pages) as service:
         resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
         stage = await stages(resolver.resolve(name), attended=False)

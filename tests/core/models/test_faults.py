@@ -206,15 +206,6 @@ async def test_a_server_that_is_loading_its_model_is_waited_for_and_these_are_no
     assert told[0].cause == "Loading model."
 
 
-@pytest.mark.parametrize("body", [LOADING, {"error": "Model acme/large is currently loading", "estimated_time": 20.0}])
-async def test_after_a_minute_it_is_said_that_the_model_is_still_being_loaded(body: Any) -> None:
-    clock = VirtualClock()
-    error = await error_of(json_reply(body, status=503, times=31), clock=clock)
-    assert isinstance(error, ModelUnavailable)
-    assert sum(clock.slept) == 60
-    assert "is still loading fake: " in str(error)
-
-
 @each_api
 async def test_a_cut_connection_says_after_how_many_words_and_not_what_http_calls_it(api: WireApi) -> None:
     begun = api.streamed(TURN, cut_after=len(api.body(TURN)) // 2, pause=0.02)

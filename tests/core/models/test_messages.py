@@ -5,23 +5,14 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.anthropic_answer import MessagesReader
 from agent_kernel.models.base import ModelRequest, ModelTurn, Notice
-from agent_kernel.models.provider_items import CallItem, ProviderItems, TextItem
 from agent_kernel.protocol.vocabulary import Effort
 from agent_kernel.testing import say
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY
 from agent_kernel.testing.wire.messages import (
-    END,
-    Event,
-    block_start,
-    block_stop,
-    delta,
     refusal,
-    start,
-    stop,
 )
-from agent_kernel.testing.wire.reply import Reply, event_stream
+from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_fixtures import REQUEST, collect, speaking, turn_of
 
 TOOL = {"type": "function", "function": {"name": "run_python", "parameters": {"type": "object"}}}
@@ -126,28 +117,3 @@ async def test_thinking_that_no_longer_fits_is_left_out_said_and_not_sent_again(
     assert "no longer accepts what it thought earlier" in first[0].content
     assert not any(isinstance(item, Notice) for item in second)
     assert thinking_sent(server) == [[], ["Hm"], [], []]
-
-
-ORIGIN = "http://here claude"
-
-
-def turn_from(*sent: Event) -> ModelTurn:
-    reader = MessagesReader(ORIGIN)
-    return [*reader.feed(event_stream([start(), *sent])), *reader.finish()][-1]
-
-
-def text(index: int, *pieces: str) -> list[Event]:
-    sent = [delta(index, "text_delta", text=piece) for piece in pieces]
-    return [block_start(index, type="text", text=""), *sent, block_stop(index)]
-
-
-def a_call(index: int, *pieces: str, name: str = "f", given: Any = None, ended: bool = True) -> list[Event]:
-    begin = block_start(index, type="tool_use", id=f"toolu_{index}", name=name, input={} if given is None else given)
-    sent = [delta(index, "input_json_delta", partial_json=piece) for piece in pieces]
-    return [begin, *sent, *([block_stop(index)] if ended else [])]
-
-
-def test_the_order_of_an_answer_is_kept_where_it_is_not_text_then_calls() -> None:
-    turn = turn_from(*text(0, "One."), *a_call(1, "{}"), *text(2, "Two."), *a_call(3, "{}"), stop("tool_use"), END)
-    assert turn.provider == ProviderItems("messages", ORIGIN, (TextItem(4), CallItem(0), TextItem(4), CallItem(1)))
-    assert turn.content == "One.Two."

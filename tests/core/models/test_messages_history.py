@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,19 +70,6 @@ def told(call_id: str, content: Any, **fields: Any) -> dict[str, Any]:
 def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() -> None:
     got = said(user("Hi"), asked("a", "b"), result("b"), result("c"), user("And now?"))
     assert got[-1][1] == [told("a", NO_RESULT, is_error=True), told("b", "done"), words("And now?")]
-
-
-@pytest.mark.parametrize(
-    ("origin", "sent"),
-    [
-        (ORIGIN, [THOUGHT, words("One."), use("a"), words("Two."), use("b")]),
-        ("http://elsewhere claude", [words("One.Two."), use("a"), use("b")]),
-    ],
-)
-def test_thinking_goes_back_unchanged_in_its_place_and_only_where_it_was_made(origin: str, sent: list[Any]) -> None:
-    made = ProviderItems("messages", origin, (OpaqueItem(THOUGHT), TextItem(4), CallItem(0), TextItem(4), CallItem(1)))
-    got = said(user("Hi"), asked("a", "b", text="One.Two.", provider=made), result("a"), result("b"))
-    assert got[1] == ("assistant", sent)
 
 
 def test_pictures_stand_in_the_result_of_their_call_and_before_the_prompt() -> None:

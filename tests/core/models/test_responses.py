@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall
-from agent_kernel.models.http import HttpModel
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.reply import Reply, event_stream, json_reply
@@ -108,12 +107,6 @@ async def test_reasoning_goes_back_directly_before_its_call_and_items_of_types_t
     assert await sent_back(*items) == items
 
 
-@pytest.mark.parametrize("odd", ['{"code": "1"}', 7])
-async def test_an_item_whose_type_is_no_name_is_not_sent_back(odd: Any) -> None:
-    items = [reasoning("One.", item_id="rs_1"), function_call(RequestedCall("a", "f", "{}"), 0)]
-    assert await sent_back({**reasoning("Odd.", item_id="rs_0"), "type": odd}, *items) == items
-
-
 async def test_all_messages_of_a_turn_go_back_with_their_phase() -> None:
     items = [
         message("Let me look.", item_id="msg_1", phase="commentary"),
@@ -176,33 +169,3 @@ async def test_a_field_that_a_server_or_a_model_does_not_know_is_left_out_from_t
         items = [*await collect(model, request), *await collect(model, request)]
     assert not any(isinstance(item, Notice) for item in items)
     assert [field in one.body for one in server.requests] == [True, False, False]
-
-
-def history(model: HttpModel, *numbers: int) -> ModelRequest:
-    """A conversation in which the model itself thought before each call."""
-    messages: list[Any] = list(REQUEST.messages)
-    for number in numbers:
-        thought = reasoning(f"Thought {number}.", item_id=f"rs_{number:08d}")
-        turn = turn_from(thought, function_call(RequestedCall(f"c{number}", "f", "{}"), 0))
-        own = replace(turn.provider, origin=f"{model.client.endpoint.where} fake")
-        messages += [wire(replace(turn, provider=own)), *answers(turn)]
-    return ModelRequest(messages)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        refusal("The encrypted content gAAA...c90= could not be verified.", code="invalid_encrypted_content"),
-        refusal("Item with id 'rs_00000001' not found.", status=404),
-    ],
-)
-async def test_reasoning_that_the_server_no_longer_accepts_is_left_out(reply: Reply) -> None:
-    async with connected(reply, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
-        request = history(model, 1, 2)
-        notices = [[one.content for one in await collect(model, request) if isinstance(one, Notice)] for _ in range(2)]
-    words = "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
-    assert notices == [[words], []]
-    for one, thoughts in zip(server.requests, ([1, 2], [], []), strict=True):
-        kept = [item for item in one.body["input"] if item["type"] in ("reasoning", "function_call")]
-        assert [item["id"] for item in kept if item["type"] == "reasoning"] == [f"rs_{n:08d}" for n in thoughts]
-        assert [item["call_id"] for item in kept if item["type"] == "function_call"] == ["c1", "c2"]

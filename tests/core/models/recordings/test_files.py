@@ -21,7 +21,7 @@ from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import turn_of
-from tests.core.models.recordings.questions import called, recorded, replayed, request, user
+from tests.core.models.recordings.questions import called, recorded, request, user
 
 ROOT = Path(__file__).parents[4]
 FIRST, SECOND = request(user("Sum n")), request(user("Sum n"), *called("df.n.sum()", "4"))
@@ -65,25 +65,12 @@ async def test_recording_the_same_again_changes_no_byte(whole: Path) -> None:
     assert content(whole) == before
 
 
-async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole: Path) -> None:
-    await recorded(whole, (FIRST, say("Four.")))
-    assert answers(whole) == ["Four.", "Gladly."]
-
-
 async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> None:
     with ScriptedModel([say("It is four.")]) as model:
         second = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
         for asked in (FIRST, SECOND, OTHER):
             await turn_of(second, asked)
     assert answers(whole) == ["", "It is four.", "Gladly."]
-
-
-async def test_turns_after_the_one_that_is_recorded_anew_are_kept_and_fit_what_is_asked_now(whole: Path) -> None:
-    second = RecordingModel(whole, ScriptedModel([call("run_python", code="df.m.sum()")]), turns=TurnsToRecord(1, 1))
-    changed = request(user("Sum n"), *called("df.m.sum()", "9"))
-    await turn_of(second, FIRST)
-    assert (await turn_of(second, changed)).content == "It is 4."
-    assert (await replayed(whole, changed)).content == "It is 4."
 
 
 async def test_decisions_are_lines_and_are_replaced_with_their_run(whole: Path) -> None:

@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -99,20 +99,6 @@ async def test_tools_that_a_recording_never_calls_make_no_difference(
     said = await message(path, request(user("Sum the column m"), tools=tools))
     assert "In the prompt:" in said
     assert "the tools" not in said
-
-
-@pytest.mark.parametrize("name", ["shop__orders", "find_tools"])
-async def test_a_tool_of_a_server_that_came_late_is_there_from_the_first_turn_on(tmp_path: Path, name: str) -> None:
-    late = [*TOOLS, OTHER | {"function": {**OTHER["function"], "name": name}}]
-    asked, result = called("1", "None")
-    asked["tool_calls"][0]["function"] |= {"name": name}
-    second = request(user(SUM), *called("1", "1"), tools=late)
-    third = replace(second, messages=[*second.messages, asked, result])
-    turns = (request(user(SUM)), call("run_python", code="1")), (second, call(name, call_id="s")), (third, say("Done"))
-    path = await recorded(tmp_path / "a.jsonl", *turns)
-    assert [one.name for one in RecordedModel(load(path), name="x").server_tools.declarations(())] == [name]
-    assert (await replayed(path, request(user(SUM), tools=late))).tool_calls[0].name == "run_python"
-    assert (await replayed(path, second)).tool_calls[0].name == name
 
 
 @pytest.mark.parametrize(
