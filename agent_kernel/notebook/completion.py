@@ -40,7 +40,6 @@ OPTIONS = tuple(f"--{name}" for name in _NAMES)
 TAB_SECONDS = 0.4
 """How long the tab key may block the kernel before the first list of models has come."""
 _ALWAYS = ("demo", "replay:")
-_AFTER = {"rules": ("remove",), "stats": ("--days",)}
 _MOST_FILES = 200
 _LOOKED_AT = 2_000
 _CELLS = 20
@@ -121,14 +120,14 @@ class PromptCompleter:
             values = self._models() if name == "model" else VALUES.get(name, ())
             return _offers(value, values, name)
         last = words.split(" ")[-1]
-        return _offers(last, OPTIONS, "option") if last.startswith("-") and not words.startswith("stats") else None
+        return _offers(last, OPTIONS, "option") if last.startswith("-") else None
 
     def _of_command(self, words: str) -> Offers | None:
         first, *more = words.split(" ")
         if not more:
             return _offers(first, COMMANDS, "command")
         if first != "config":
-            return _offers(more[0], _AFTER[first], "option") if first in _AFTER and len(more) == 1 else None
+            return _offers(more[0], ("remove",), "option") if first == "rules" and len(more) == 1 else None
         name, equals, value = more[-1].partition("=")
         if not equals:
             return _offers(name, (*(f"{one}=" for one in NAMES), "reset"), "default")

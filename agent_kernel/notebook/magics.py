@@ -27,13 +27,12 @@ from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.kernel_events import AskMetrics, AskServers, AskUsage, AskWaitingRuns, WaitingRun
-from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
 %agent [options] PROMPT     the same in one line
-%agent stats [--days N]     what was spent, and how calls ended
+%agent stats                what was spent in the last 30 days, and how calls ended
 %agent models               the models that there are, and what they take
 %agent tools                the tools that there are, those of MCP servers with their servers' states
 %agent status               the runs that are open, and what they wait for
@@ -127,8 +126,6 @@ class AgentMagics(Magics):
 
     def _said(self, line: str) -> str | None:
         """What a command says; `None` for a line that is a prompt."""
-        if line.split()[0] == "stats" and (days := stats_days(line)) is not None:
-            return self._show_stats(days)
         if (words := words_of(line)) is not None:
             defaults = self._defaults.change(words) if words else self._defaults.text()
             return "\n".join([defaults, *magic_commands.limits()])
@@ -158,6 +155,7 @@ class AgentMagics(Magics):
             "redo": lambda: magic_commands.undo(state.last_run, redo=True),
             "code": self._fill_next_input,
             "history": lambda: magic_commands.history(state.runs()),
+            "stats": self._show_stats,
         }
 
     def _waiting_runs(self) -> dict[str, WaitingRun]:
@@ -177,10 +175,10 @@ class AgentMagics(Magics):
         shell.set_next_input(code)
         return ""
 
-    def _show_stats(self, days: int) -> str:
+    def _show_stats(self) -> str:
         run = last_run()
         host = host_for(kernel_state(), None)
-        usage, metrics = host.ask(AskUsage(days=days)), host.ask(AskMetrics(days=days))
+        usage, metrics = host.ask(AskUsage()), host.ask(AskMetrics())
         here = run.conversation_id if run is not None else self._conversation_id
         display(stats_bundle(usage, metrics, here), raw=True)
         return ""
@@ -213,18 +211,6 @@ class AgentMagics(Magics):
             wait_or_cancel(run)
         elif cell is not None:
             kernel_state().interrupts.prompt_was_asked()
-
-
-def stats_days(line: str) -> int | None:
-    """The days of `stats` and `stats --days N`; `None` for a line that is a prompt. Raises `UsageError`."""
-    words = line.replace("=", " ").split()
-    if len(words) > 1 and words[1] != "--days":
-        return None
-    if len(words) == 1:
-        return STATS_DAYS
-    if len(words) != 3 or not words[2].isascii() or not words[2].isdigit() or not 1 <= int(words[2]) <= MOST_DAYS:
-        raise UsageError(f"--days wants a number from 1 to {MOST_DAYS}.")
-    return int(words[2])
 
 
 def _near(line: str, commands: Iterable[str]) -> str | None:

@@ -125,11 +125,6 @@ class Calls(Listenable):
             entry = self._entries.get(approval_id)
             return Collected(state="unknown") if entry is None else Collected(state=entry.phase, end=entry.end)
 
-    def phase(self, approval_id: str) -> CallPhase:
-        with self._lock:
-            entry = self._entries.get(approval_id)
-            return entry.phase if entry is not None else "unknown"
-
     def interrupt(self, approval_id: str) -> bool:
         """Interrupt this call if it runs, or withdraw it if it was not claimed yet. Whether anything was done."""
         with self._lock:

@@ -262,7 +262,7 @@ async def _read_picture(request: ReadPicture) -> PictureRead:
 
 def waiting_behind(state: KernelState, approval_id: str) -> int | None:
     """The number of the cell behind which a deposited call waits; `None` once the call runs."""
-    return state.cell_number if state.calls.phase(approval_id) == "deposited" else None
+    return state.cell_number if state.calls.collect(approval_id).state == "deposited" else None
 
 
 async def tool_verdict(

@@ -1,7 +1,9 @@
 """What this kernel says to its server: events, and questions, which the server's requests answer."""
 
+import contextlib
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from agent_kernel.errors import ServerSilent
@@ -41,7 +43,7 @@ class Questions:
     """The open questions of one kernel. The server's answers come in the control thread."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _OpenQuestion] = {}
+        self._open: dict[str, Future[dict[str, Any]]] = {}
 
     def ask(
         self, send: Callable[[KernelMessage], None], question: Question[AnswerT], tries: int = ASK_TRIES
@@ -50,12 +52,12 @@ class Questions:
 
         Raises `ServerSilent` after `tries` seconds without an answer, or if the server refuses to give one.
         """
-        opened = self._open[question.question_id] = _OpenQuestion()
+        answer = self._open[question.question_id] = Future[dict[str, Any]]()
         try:
             for _ in range(tries):
                 send(question)
-                if opened.answered.wait(ASK_SECONDS):
-                    return opened.result(question.answer_type())
+                with contextlib.suppress(TimeoutError):
+                    return question.answer_type().model_validate(answer.result(ASK_SECONDS))
         finally:
             del self._open[question.question_id]
         raise ServerSilent(
@@ -65,19 +67,10 @@ class Questions:
 
     def answer(self, question_id: str, answer: dict[str, Any] | None, refusal: str | None) -> None:
         """The server's answer, or its refusal. Ignored where the question is no longer open."""
-        question = self._open.get(question_id)
-        if question is not None:
-            question.answer, question.refusal = answer, refusal
-            question.answered.set()
-
-
-class _OpenQuestion:
-    def __init__(self) -> None:
-        self.answered = threading.Event()
-        self.answer: dict[str, Any] | None = None
-        self.refusal: str | None = None
-
-    def result(self, answer_type: type[AnswerT]) -> AnswerT:
-        if self.answer is None:
-            raise ServerSilent(self.refusal or "The Jupyter server gave no answer.")
-        return answer_type.model_validate(self.answer)
+        waits = self._open.get(question_id)
+        if waits is None or waits.done():
+            return
+        if answer is not None:
+            waits.set_result(answer)
+        else:
+            waits.set_exception(ServerSilent(refusal or "The Jupyter server gave no answer."))
