@@ -271,24 +271,6 @@ class TestKernel:
         """Ask the kernel's executor over the control channel."""
         return self.control(REQUEST_TYPE, {"op": op, **fields})
 
-    def states_around_a_request(self) -> list[str]:
-        """What a page is told of the kernel while a cell runs and a request is answered, in a word each: a status is
-        told by the state and what it is of."""
-        messages: list[str] = []
-
-        def listen(message: dict[str, Any]) -> None:
-            parent, kind = message["parent_header"], message["msg_type"]
-            of = parent.get("msg_type")
-            messages.append(f"{message['content']['execution_state']} {of}" if kind == "status" else kind)
-
-        self.listeners.append(listen)
-        cell = self.send("import time; time.sleep(0.2)")
-        self.begun(cell)
-        self.request("changes")
-        self.result(cell)
-        self.listeners.remove(listen)
-        return messages
-
     def control(self, message_type: str, content: dict[str, Any]) -> dict[str, Any]:
         message = self.client.session.msg(message_type, content)
         self.client.control_channel.send(message)

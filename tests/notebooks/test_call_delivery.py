@@ -3,6 +3,7 @@
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,21 @@ def test_arguments_that_were_not_approved_are_refused_on_both_channels(kernel: T
         assert "approved" in said
     assert kernel.value("'forged_ran' in globals()") == "False"
     assert kernel.collect("forged")["state"] == "unknown"
+
+
+def test_pages_do_not_hear_of_a_servers_requests_and_hear_that_a_cell_runs_on(kernel: TestKernel) -> None:
+    states: list[tuple[str, str]] = []
+
+    def listen(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "status":
+            states.append((message["content"]["execution_state"], message["parent_header"]["msg_type"]))
+
+    kernel.listeners.append(listen)
+    cell = kernel.send("import time; time.sleep(0.2)")
+    kernel.begun(cell)
+    kernel.request("changes")
+    kernel.result(cell)
+    assert states == [("busy", "execute_request"), ("idle", "execute_request")]
 
 
 SCRIPTED = "import asyncio, agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\norder = []\n"

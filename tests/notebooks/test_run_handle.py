@@ -12,10 +12,8 @@ OF_A_RUN = (
     "cancel conversation_id done error finish_reason messages metrics prompt run_id show_here status text to_cells "
     "tool_calls undo usage wait"
 )
-OF_AN_AGENT = "budget conversation_budget conversation_id effort model policy run start system tools"
 OF_THE_PACKAGE = "Agent Budget Policy Run ScriptedDecision Tool __version__ answer approve deny edit last_run runs tool"
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
-PUBLIC = "print(*[name for name in dir({}) if not name.startswith('_')])"
 
 
 def test_each_name_of_the_package_and_of_a_run_says_what_it_is() -> None:
