@@ -28,17 +28,6 @@ def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
             assert (tmp_path / "demo" / path.relative_to(NOTEBOOKS)).read_bytes() == path.read_bytes()
 
 
-def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
-    recording = tmp_path / "recordings" / "plots.jsonl"
-    recording.parent.mkdir()
-    recording.write_text("mine")
-    mine = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("'mine'")])
-    nbformat.write(mine, tmp_path / "quickstart.ipynb")
-    assert sources(prepare_demo(NOTEBOOKS, tmp_path, {})) == ["'mine'"]
-    assert recording.read_text() == "mine"
-    assert (tmp_path / "recordings" / "tools.jsonl").is_file()
-
-
 def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--loud"])

@@ -50,16 +50,6 @@ async def test_a_run_becomes_a_notebook_while_the_log_is_open(
     assert others == ["x = 6 * 7\nprint(x)", "# Left out: failed.\n# df['a']", "It is **42**."]
 
 
-async def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(tmp_path: Path, printed: Printed) -> None:
-    target = tmp_path / "mine.md"
-    target.write_text("mine")
-    assert "exists" in printed("last", "--markdown", str(target), code=1)
-    assert target.read_text() == "mine"
-    printed("last", "--markdown", str(target), "--force")
-    assert target.read_text().startswith("> ")
-    assert "can't be written" in printed("last", "--markdown", str(tmp_path / "no" / "x.md"), code=1)
-
-
 async def test_messages_are_in_openais_chat_format_up_to_the_end_of_the_run(runs: list[str], printed: Printed) -> None:
     asked, called, result, _, answer = json.loads(printed(runs[0], "--messages"))
     assert asked == {"role": "user", "content": "What is 6 * 7?"}

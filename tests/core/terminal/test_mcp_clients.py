@@ -45,7 +45,6 @@ def test_codex(printed: Printed) -> None:
     ("program", "key", "http", "token"),
     [
         ("vscode", "servers", {"type": "http", "url": MCP}, "${input:jupyter-token}"),
-        ("cursor", "mcpServers", {"url": MCP}, "${env:JUPYTER_TOKEN}"),
         ("qwen", "mcpServers", {"httpUrl": MCP}, "${JUPYTER_TOKEN}"),
     ],
 )
