@@ -312,7 +312,8 @@ class KernelExecutor:
 
     async def read_picture(self, address: str) -> bytes:
         """Raises `ToolFailed`, `KernelGone`."""
-        picture = await self._asked(ReadPicture(path=address), None)
+        ask = ReadPicture(path=address, run_id=self._run_id, notebook_path=self._notebook_path)
+        picture = await self._asked(ask, None)
         if picture is None:
             raise ToolFailed("the kernel could not read it")
         if picture.refusal is not None:

@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_runtime_dir
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
-from agent_kernel.models.images import NoPicture, plain_picture
+from agent_kernel.models.images import NoPicture, decode, plain_picture
 from agent_kernel.notebook.execution.backups import backups
 from agent_kernel.notebook.execution.runner import ToolText, approved_path, current_entry
 from agent_kernel.notebook.inspect import inspect_variables
@@ -25,8 +25,8 @@ from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.tools.builtin.cells import read_notebook
 from agent_kernel.tools.builtin.changes import planned_change, read_file, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, CHANGES_CELLS
-from agent_kernel.tools.builtin.mentioned_files import read_picture
 from agent_kernel.tools.builtin.places import builtin_verdict
+from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment, read_picture
 from agent_kernel.tools.builtin.search_process import list_files, search_files
 from agent_kernel.tools.builtin.shell import run_shell
 from agent_kernel.tools.declaration import ToolDeclaration, cached, checked_timeouts
@@ -164,11 +164,16 @@ def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard 
         return None  # the call itself reports the error
 
 
-def picture_of(path: str) -> bytes:
-    """The bytes of a picture that a prompt names, reduced to the size that models accept. Safe in any thread. Raises
-    `ToolFailed`."""
+def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes:
+    """The bytes of a picture that a cell's prompt refers to, reduced to the size that models accept.
+
+    `address` is a path or the name of the cell's attachment. Safe in any thread. Raises `ToolFailed`.
+    """
+    name = attached_name(address)
     try:
-        return plain_picture(read_picture(FOLDER, path)).data
+        if name is None:
+            return plain_picture(read_picture(FOLDER, address)).data
+        return plain_picture(decode(read_attachment(FOLDER, notebook, name, cell_id))).data
     except NoPicture as reason:
         raise ToolFailed(str(reason)) from None
 

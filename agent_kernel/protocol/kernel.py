@@ -315,6 +315,8 @@ class ReadPicture(Request[PictureRead]):
 
     op: Literal["picture"] = "picture"
     path: str
+    run_id: str | None = None
+    notebook_path: str | None = None
 
 
 class ReadMentions(Request[Value[Annotated[tuple[Mention, ...], Field(max_length=MOST_MENTIONS)]]]):

@@ -108,7 +108,8 @@ class ToolExecutor(CallExecutor, Protocol):
         ...
 
     async def read_picture(self, address: str) -> bytes:
-        """Read a picture that a prompt names, a file in the notebook's folder. Raises `ToolFailed` with the reason."""
+        """Read a picture that a prompt names: a file in the notebook's folder or, with the prefix `attachment:`, an
+        attachment of a Markdown cell. Raises `ToolFailed` with the reason."""
         ...
 
     async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:

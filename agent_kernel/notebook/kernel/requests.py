@@ -203,7 +203,7 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:  # no
         case ReadStateVersion():
             return Value(value=state.version.text)
         case ReadPicture():
-            return await _read_picture(request)
+            return await _read_picture(request, state)
         case ReadMentions():
             path = notebook_path(request.notebook_path)
             return Value(value=await in_own_thread(lambda: read_mentions(state.shell, state.ran, request.names, path)))
@@ -252,9 +252,11 @@ async def _describe(request: DescribeEnvironment, state: KernelState) -> Environ
     return await in_own_thread(lambda: describe_environment(state.shell, path, cells))
 
 
-async def _read_picture(request: ReadPicture) -> PictureRead:
+async def _read_picture(request: ReadPicture, state: KernelState) -> PictureRead:
     try:
-        raw = await in_own_thread(lambda: picture_of(request.path))
+        notebook = notebook_path(request.notebook_path)
+        cell_id = state.cell_of(request.run_id)
+        raw = await in_own_thread(lambda: picture_of(request.path, notebook, cell_id))
     except ToolFailed as refusal:
         return PictureRead(refusal=str(refusal))
     return PictureRead(data=base64.b64encode(raw).decode())

@@ -70,6 +70,11 @@ class KernelState:
     def last_run(self) -> RunState | None:
         return next(reversed(self._runs.values()), None)
 
+    def cell_of(self, run_id: str | None) -> str | None:
+        """The id of the cell that started a run, where the front end identifies cells."""
+        run = self._find(run_id)
+        return run.cell.cell_id if run is not None and run.cell is not None else None
+
     def number_of(self, run_id: str | None) -> int | None:
         """The number of the cell that started a run, if one did."""
         run = self._find(run_id)

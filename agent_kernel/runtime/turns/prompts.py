@@ -17,6 +17,7 @@ from agent_kernel.models.redaction import hide_keys
 from agent_kernel.protocol.kernel import MENTIONS_OPEN, MOST_MENTIONS, Mention
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
+from agent_kernel.tools.builtin.prompt_pictures import attached_name
 from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def picture_names(prompt: str) -> list[str]:
 
 async def _read(executor: ToolExecutor | None, name: str) -> bytes:
     """Raises `ToolFailed`, `KernelGone`, `TimeoutError`."""
-    if _is_elsewhere(name):
+    if attached_name(name) is None and _is_elsewhere(name):
         raise ToolFailed("only files in the notebook's folder are read")
     if executor is None:
         raise ToolFailed("this conversation has no kernel to read it")

@@ -1,25 +1,20 @@
-"""Reads the files, pictures and saved cells that a prompt names, for the model: bounded, and nothing outside of
-`root`."""
+"""Reads the files and the saved cells that a prompt mentions, for the model: bounded, and nothing outside of `root`."""
 
-import errno
-import os
 import re
 from collections.abc import Callable
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS
 from agent_kernel.protocol.pages import CellState
-from agent_kernel.tools.builtin.cells import NOTEBOOK_BYTES, cell_states, cells_of
+from agent_kernel.tools.builtin.cells import cell_states
 from agent_kernel.tools.builtin.paths import decode
-from agent_kernel.tools.builtin.safe_open import FileTooLarge, is_link_on_the_way, read_bytes, read_start
+from agent_kernel.tools.builtin.prompt_pictures import place_below, reason_for, saved_cells
+from agent_kernel.tools.builtin.safe_open import read_start
 from agent_kernel.tools.truncation import cut_line
 
 _START = 4 * MENTION_CHARACTERS
 """Bytes: a character of UTF-8 has four at most."""
-_MOST_BYTES = 20 * 1024 * 1024
-"""Of a picture."""
 _HEADING = 300
 _LINE = 2_000
 _NUMBER = re.compile(r"\[(\d{1,9})\]")
@@ -76,59 +71,8 @@ def _head(name: str, text: str, size: int) -> str:
 
 def saved_cell(root: Path, notebook: str | None, is_it: Callable[[CellState], bool]) -> CellState | None:
     """The first such cell of the saved notebook, with its outputs. Slow: call it in a thread."""
-    cells = cell_states(_saved_cells(root, notebook) or ())
-    return next((cell for cell in cells if is_it(cell)), None)
-
-
-def _saved_cells(root: Path, notebook: str | None) -> list[dict[str, Any]] | None:
-    """The cells of the saved notebook; `None` if it can't be read. `notebook` is the server's path of it, whose file is
-    in `root`."""
-    file = PurePath(notebook or "").name
     try:
-        return cells_of(read_below(root, file, NOTEBOOK_BYTES)) if file.endswith(".ipynb") else None
-    except (FileNotFoundError, ToolFailed):
+        cells = cell_states(saved_cells(root, notebook))
+    except ToolFailed:
         return None
-
-
-def read_picture(root: Path, name: str) -> bytes:
-    """Read a picture's file. Raises `ToolFailed`, with a message that continues a sentence after a colon."""
-    try:
-        return read_below(root, name, _MOST_BYTES)
-    except FileNotFoundError:
-        raise ToolFailed("there is no such file in the notebook's folder") from None
-
-
-def read_below(root: Path, name: str, most: int) -> bytes:
-    """Read a file of at most `most` bytes below `root`, without following links: see `safe_open`. Raises
-    `FileNotFoundError`, and `ToolFailed` with a message that continues a sentence after a colon."""
-    place = place_below(root, name)
-    try:
-        return read_bytes(place, most)
-    except FileNotFoundError:
-        raise
-    except FileTooLarge as large:
-        raise ToolFailed(f"it has {large.size:,} bytes, and at most {most:,} are read") from None
-    except (OSError, ValueError) as error:
-        raise ToolFailed(reason_for(error)) from None
-
-
-def place_below(root: Path, name: str) -> Path:
-    """The path of a file below `root`, for `safe_open`. Raises `ToolFailed`, as `read_below`."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or Path(name).is_absolute() or ".." in path.parts:
-        raise ToolFailed("only files in the notebook's folder are read")
-    if not path.parts:
-        raise ToolFailed("it has no name")
-    if any(part.startswith(".") for part in path.parts):
-        raise ToolFailed("hidden files are not read")
-    return Path(os.path.realpath(root)).joinpath(*path.parts)
-
-
-def reason_for(error: OSError | ValueError) -> str:
-    if not isinstance(error, OSError):
-        return "its name can't be used"
-    if is_link_on_the_way(error):
-        return "links are not followed"
-    if error.errno in (errno.EISDIR, errno.EINVAL):
-        return "it is not a file"
-    return error.strerror or "its name can't be used"
+    return next((cell for cell in cells if is_it(cell)), None)

@@ -11,7 +11,7 @@ from agent_kernel.protocol.kernel import MENTIONS_OPEN, Mention
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.turns.prompts import mentioned_names, picture_names
 from agent_kernel.testing import say
-from agent_kernel.tools.builtin.mentioned_files import read_picture
+from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.cpu import bounded
