@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.protocol.calls import Place
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.tools.builtin.places import builtin_verdict
-from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.review.file_changes import file_card
 from tests.server.client import Api, Kernel
 
@@ -61,13 +59,6 @@ def test_the_mode_edit_asks_about_what_runs_by_itself(root: Path, path: str) -> 
 @pytest.mark.parametrize("path", ORDINARY.split())
 def test_the_mode_edit_writes_ordinary_files_unasked(root: Path, path: str) -> None:
     assert is_unasked(root, path)
-
-
-@pytest.mark.parametrize(
-    "place", [Place("/a", "x/y/a.py"), Place("", "a.py"), Place("/w/a\0/b.py", "b.py"), Place("/w/b.py", "c.py")]
-)
-def test_a_place_that_a_kernel_makes_up_is_asked_about(place: Place) -> None:
-    assert why_it_runs(place)
 
 
 def test_a_card_says_why(root: Path) -> None:
@@ -141,11 +132,6 @@ RECORDINGS = [
 @pytest.mark.parametrize("path", ["a.jsonl", "replay"])
 def test_the_mode_edit_asks_about_a_recording_of_any_name(root: Path, path: str, content: str) -> None:
     assert not is_unasked(root, path, content)
-
-
-@pytest.mark.parametrize("content", ['{"a": 1}\n{"b": 2}\n', '{"kind": "row"}', "{broken", ""])
-def test_the_mode_edit_writes_other_data_unasked(root: Path, content: str) -> None:
-    assert is_unasked(root, "data.jsonl", content)
 
 
 @pytest.mark.parametrize(

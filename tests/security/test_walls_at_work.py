@@ -8,11 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.protocol.calls import Walls, WallsFound
+from agent_kernel.protocol.calls import Walls
 from agent_kernel.protocol.vocabulary import WallKind
 from agent_kernel.tools.builtin.shell import run_shell
 from agent_kernel.tools.walls.room import make_room
@@ -154,35 +152,6 @@ def test_a_folder_that_holds_the_log_can_have_new_files_only_in_its_folders_unde
     moved = "cat logs/log.sqlite; mv logs/log.sqlite results; rm logs/log.sqlite; mv logs results; ln logs/* results"
     assert SECRET not in said(f"{moved}; cat results/* results/*/*")
     assert (world.folder / "logs" / "log.sqlite").read_text() == SECRET
-
-
-TRANSLATED = """
-import gettext, sys
-try:
-    open({home!r} + "/.ssh/id_rsa")
-    sys.exit(gettext.translation("tool", ".").gettext("Found"))
-except PermissionError:
-    sys.exit(gettext.translation("tool", ".", fallback=True).gettext("Permission denied"))
-"""
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_failure_at_a_wall_is_told_on_a_machine_that_speaks_german(
-    world: World, kind: WallKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a program with a catalogue of its messages, as the system's own have one."""
-    catalogue = Catalog("de")
-    catalogue.add("Permission denied", "Keine Berechtigung")
-    catalogue.add("Found", "Gefunden")
-    (world.folder / "de" / "LC_MESSAGES").mkdir(parents=True)
-    with (world.folder / "de" / "LC_MESSAGES" / "tool.mo").open("wb") as file:
-        write_mo(file, catalogue)
-    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    world.environ["LC_ALL"] = "de_DE.UTF-8"
-    assert world.run(python(TRANSLATED), WallsFound("none"), "none").endswith("Gefunden\nExit code: 1")
-    assert world.run(python(TRANSLATED), walls(kind), "workspace") == (
-        "Permission denied\nstopped by the walls: Permission denied\nExit code: 1"
-    )
 
 
 def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,6 @@ from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import BudgetLimits
-from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel.tools.function import tool
@@ -25,9 +22,7 @@ from tests.core.runtime.runtime_fixtures import (
     RUN_PYTHON,
     FunctionExecutor,
     InterruptibleExecutor,
-    OneModel,
     Stages,
-    stage,
 )
 from tests.core.runtime.turns.test_budget import run_view, until_paused
 
@@ -107,26 +102,6 @@ async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Stages)
     assert (raised["of"], raised["limits"], raised["decided_by"]) == ("conversation", {"tool_calls": 5}, "ana")
 
 
-async def test_a_conversations_budget_outlives_the_process_with_what_was_added(tmp_path: Path) -> None:
-    path, whole = tmp_path / "log.sqlite", BudgetLimits(steps=1)
-    with ScriptedModel([call("look"), say("One.")]) as model:
-        before = await stage(model, path)
-        handle = await before.start(conversation_budget=whole)
-        pause = await until_paused(before)
-        await before.conversation.raise_budget(handle.run_id, pause, BudgetLimits(steps=2))
-        await handle.wait()
-        conversation_id = before.conversation.conversation_id
-        await before.close()
-    with ScriptedModel([call("look", call_id="z")]) as model:
-        runtime = await Runtime.open(path, OneModel(model), attended=False)
-        conversation = await runtime.conversation(conversation_id)
-        spec = RunSpec(run_id="run_after", prompt="Go", tools=(LOOK,), conversation_budget=whole)
-        result = await (await conversation.start_run(spec, FunctionExecutor())).wait()
-        await runtime.aclose()
-    assert "3 of 3 steps" in result.run.error.message
-    assert result.run.usage.steps == 1
-
-
 # -- a run that repeats itself
 
 
@@ -149,14 +124,6 @@ async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go
         result = await handle.wait()  # the count begins again: twice more is no third time
     assert result.text == "Done."
     assert [(raised.repeated, raised.decided_by) for raised in result.run.raises] == [(REPEATED, "ana")]
-
-
-async def test_a_pattern_of_two_is_seen_at_its_fourth_time(stages: Stages) -> None:
-    with ScriptedModel(looks(*["1", "look"] * 4)) as model:
-        stage = await stages(model, pause_at_repeats=True)
-        await stage.start(policy="allow")
-        await until_paused(stage)
-    assert "run_python and look gave the same results" in run_view(stage).paused.repeated
 
 
 async def test_a_poll_whose_results_differ_is_no_repetition(stages: Stages) -> None:

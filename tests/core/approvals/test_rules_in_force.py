@@ -3,7 +3,6 @@
 import asyncio
 import sqlite3
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from agent_kernel import cli
 from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import ConfigurationError, InvalidArguments, UnknownRule
-from agent_kernel.notebook.kernel import environment
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
@@ -129,20 +127,3 @@ def test_a_file_that_may_be_somebody_elses_is_not_used(tmp_path: Path, odd: str)
         store.path.write_text("allow run_python" * 100)
     with pytest.raises(ConfigurationError, match="chmod 600 /" if odd[0] == "w" else "can't be used"):
         store.read()
-
-
-def test_the_command_line_lists_and_removes_them_where_there_is_no_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    UserRules(environment.user_rules_path()).add(replace(RULE, made_by="ana\u202e"))
-    assert cli.main(["rules"]) == 0
-    listed = (
-        "rule_1  allow run_python  (all notebooks, saved by anaU+202E on 2026-11-22, without the server extension)\n"
-    )
-    assert capsys.readouterr().out == listed
-    assert cli.main(["rules", "remove", "rule_2"]) == 1
-    assert "No saved rule begins with 'rule_2'." in capsys.readouterr().err
-    assert cli.main(["rules", "remove", "rule_1"]) == 0
-    assert cli.main(["rules"]) == 0
-    assert capsys.readouterr().out == "Removed: allow run_python\nNo rule is saved.\n"

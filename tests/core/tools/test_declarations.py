@@ -3,7 +3,6 @@
 import datetime
 import enum
 import json
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,8 +14,7 @@ from langchain_core.tools import tool as langchain_tool
 from langgraph.prebuilt import InjectedState
 from pydantic import BaseModel
 
-from agent_kernel.errors import ConfigurationError, ToolDeclarationError
-from agent_kernel.protocol.vocabulary import Approval
+from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.tools.function import as_tool, tool
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -119,27 +117,6 @@ def test_a_faulty_tool_is_refused_by_name_with_its_fault(function: Any, fault: s
     with pytest.raises(ToolDeclarationError, match=fault) as caught:
         as_tool(function)
     assert function.__name__ in str(caught.value)
-
-
-@pytest.mark.parametrize("cache", [0, math.nan, "yes", 10**10])
-def test_a_cache_is_refused_that_is_no_time_or_of_a_tool_that_acts(cache: Any) -> None:
-    with pytest.raises(ConfigurationError, match="The tool 'drop_rows' can't be cached: cache= takes True or a number"):
-        tool(read_only=True, cache=cache)(drop_rows)
-    with pytest.raises(ConfigurationError, match="'drop_rows' can't be cached: it is not read-only"):
-        tool(cache=True)(drop_rows)
-
-
-def test_what_is_no_tool_is_refused() -> None:
-    with pytest.raises(ToolDeclarationError, match="'int' is not a tool"):
-        as_tool(3)
-    with pytest.raises(ToolDeclarationError, match="approval"):
-        tool(approval="sometimes")(drop_rows)
-
-    async def judge(arguments: dict[str, Any]) -> Approval:
-        return "allow"
-
-    with pytest.raises(ToolDeclarationError, match="asynchronous"):
-        tool(approval=judge)(drop_rows)
 
 
 async def test_langchain_tools_are_accepted() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin import search, search_process
+from agent_kernel.tools.builtin import search_process
 from agent_kernel.tools.builtin.cells import read_notebook
 from agent_kernel.tools.builtin.changes import read_file
 from agent_kernel.tools.builtin.search_process import list_files, search_files
@@ -90,17 +90,6 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
     (root / "f.py").write_text("def f():\n    total = compute(1)\n    return total\n")
     with pytest.raises(ToolFailed, match=reason):
         run(root, tool, **arguments)
-
-
-def test_a_long_list_says_that_it_is_cut(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(8):
-        (root / "data" / f"{number}.txt").touch()
-    monkeypatch.setattr(search, "ENTRIES", 5)
-    shown = run(root, "list_files", path="data").splitlines()
-    assert len(shown) == 6
-    assert "more than 5 entries" in shown[-1]
-    monkeypatch.setattr(search, "SCANNED", 3)
-    assert "files were looked at" in search.list_files(root, pattern="*")
 
 
 def test_a_search_finds_lines_and_skips_hidden_binary_and_linked_files(root: Path) -> None:
