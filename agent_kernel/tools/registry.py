@@ -1,7 +1,7 @@
 """The tools of one run, and the validation of calls against them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -147,46 +147,10 @@ def _explain(errors: list["ValidationError"], declaration: ToolDeclaration) -> s
 
 
 def _sentence(error: "ValidationError") -> str:
-    field = ".".join(str(part) for part in error.absolute_path)
-    wanted: Any = error.validator_value
-    match error.validator:
-        case "required" if isinstance(error.instance, Mapping):
-            missing = [name for name in wanted if name not in error.instance]
-            return f"{_join(field, _named(error.message, missing))} is missing."
-        case "additionalProperties" if isinstance(error.instance, Mapping):
-            known = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
-            extra = ", ".join(_clip(_join(field, name), 60) for name in error.instance if name not in known)
-            return f"{extra}: there is no such parameter."
-        case "type":
-            return f"{field or 'arguments'} must be {_types(wanted)}, not {_type(error.instance)}."
-        case "maxLength":
-            length = len(error.instance) if isinstance(error.instance, str) else 0
-            return f"{field} has {length:,} characters; {wanted:,} is the most."
-        case "enum":
-            return f"{field} must be one of {wanted!r}."
-        case "anyOf" if all("type" in choice for choice in wanted):
-            types = [choice["type"] for choice in wanted]
-            return f"{field} must be {_types(types)}, not {_type(error.instance)}."
-        case _:
-            return f"{field or 'arguments'}: {error.message}."
-
-
-def _named(message: str, missing: list[str]) -> str:
-    """The missing name of a `required` error, which only its message contains."""
-    return next((name for name in missing if message.startswith(repr(name))), missing[0])
-
-
-def _join(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name
-
-
-def _types(value: Any) -> str:
-    return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _type(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return "null" if value is None else names.get(type(value), type(value).__name__)
+    field = ".".join(map(str, error.absolute_path)) or "arguments"
+    if error.validator == "maxLength" and isinstance(error.instance, str):
+        return f"{field} has {len(error.instance):,} characters; {error.validator_value:,} is the most."
+    return f"{field}: {error.message}."
 
 
 def _clip(text: str, length: int) -> str:
