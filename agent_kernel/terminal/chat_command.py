@@ -8,6 +8,7 @@ import asyncio
 import io
 import shutil
 import sys
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from operator import attrgetter
@@ -78,6 +79,8 @@ class Chat:
         self._printer = Printer(terminal, view)
         self._question = Question()
         """What is asked now."""
+        self._asked_at = 0.0
+        """When it was on screen."""
         self._answered: set[str] = set()
         """The keys of what was answered here, and is not asked again."""
 
@@ -90,31 +93,32 @@ class Chat:
         changed, typed = asyncio.create_task(_next(views)), next_line()
         try:
             while True:
-                if self._ask() and typed.done():  # it was typed before the question was there
-                    typed = next_line()
+                self._ask()
                 await asyncio.wait((changed, typed), return_when=asyncio.FIRST_COMPLETED)
                 if changed.done():
                     self._view = max(changed.result(), self._view, key=attrgetter("last_seq"))
                     changed = asyncio.create_task(_next(views))
-                elif line := typed.result():
-                    await self._take(line.strip())
-                    typed = next_line()
-                else:
+                    continue
+                line, read_at = typed.result()
+                if not line:
                     return
+                if read_at > self._asked_at:  # else it was typed before the question was there
+                    await self._take(line.strip())
+                typed = next_line()
         finally:
             goes_on = "The run goes on. " if active_run(self._view) is not None else ""
             self._terminal.line(f"\n{goes_on}Come back: agent-kernel chat {self._view.conversation_id}")
             changed.cancel()
             await asyncio.gather(changed, return_exceptions=True)
 
-    def _ask(self) -> bool:
-        """Print what is new, and ask what waits right below it. Returns whether something is asked that was not before.
-        Nothing is printed below a question that is still to be answered."""
+    def _ask(self) -> None:
+        """Print what is new, and ask what waits right below it. Nothing is printed below a question that is still to be
+        answered."""
         questions = questions_in(self._view, self._path)
         before = self._question
         question = next((one for one in questions if one.key not in self._answered), questions[-1])
         if before.text and before.key == question.key:
-            return False
+            return
         if before.text:
             self._terminal.line("", "")
             if before.key != A_PROMPT:
@@ -122,12 +126,12 @@ class Chat:
         self._printer.show(self._view, {one.key for one in questions})
         self._question = question
         if not question.text:
-            return False
+            return
         if question.call is not None:
             self._printer.show_call(question.call, asked=True)
         forget_typed()
         self._terminal.ask(question.text)
-        return True
+        self._asked_at = time.monotonic()
 
     async def _take(self, line: str) -> None:
         """Send what a line answers. The view says what came of it."""

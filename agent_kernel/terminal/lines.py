@@ -10,6 +10,7 @@ import os
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO
@@ -65,10 +66,11 @@ class Terminal:
         self._out.flush()
 
 
-def next_line() -> asyncio.Future[str]:
-    """The next line that the person types, with its end; empty at the end of the input."""
+def next_line() -> asyncio.Future[tuple[str, float]]:
+    """The next line that the person types, with its end (empty at the end of the input), and when it was read, by the
+    clock of `time.monotonic`."""
     loop = asyncio.get_running_loop()
-    typed: asyncio.Future[str] = loop.create_future()
+    typed: asyncio.Future[tuple[str, float]] = loop.create_future()
 
     def read() -> None:
         try:
@@ -76,7 +78,7 @@ def next_line() -> asyncio.Future[str]:
         except OSError:  # the terminal is gone
             line = b""
         with suppress(RuntimeError):  # the program ends
-            loop.call_soon_threadsafe(typed.set_result, line.decode(errors="replace"))
+            loop.call_soon_threadsafe(typed.set_result, (line.decode(errors="replace"), time.monotonic()))
 
     threading.Thread(target=read, daemon=True).start()
     return typed

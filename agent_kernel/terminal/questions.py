@@ -11,6 +11,9 @@ from agent_kernel.tools.builtin.declarations import ASK_USER
 
 A_RUN, A_PROMPT = "a run", "a prompt"
 """The keys of the two questions that are about no call and no pause."""
+COMMANDS = {"/stop": "cancel", "/now": "try-now"}
+"""What can be typed while a run goes on, and the run's route for it."""
+NO_RUN = "No run goes on: type what the agent should do."
 _ANSWERS = {"r": "retry", "c": "continue"}
 
 
@@ -46,10 +49,9 @@ class Question:
         word, _, rest = line.partition(" ")
         found = self.replies.get(word)
         reply, text = (found, rest) if found is not None and found.text else (self.other, line)
-        is_command = line.startswith("/") and " " not in line  # it may have come too late for its run
-        return (
-            None if reply is None or not text or is_command else replace(reply, body={**reply.body, reply.text: text})
-        )
+        if reply is None or not text or line in COMMANDS:  # a command may come too late for its run
+            return None
+        return replace(reply, body={**reply.body, reply.text: text})
 
 
 def questions_in(view: ConversationView, path: str) -> list[Question]:
@@ -58,13 +60,13 @@ def questions_in(view: ConversationView, path: str) -> list[Question]:
     run = active_run(view)
     if run is None:
         prompt = Reply(f"{path}/messages" if view.runs else f"{path}/runs", text="content")
-        return [Question(A_PROMPT, "Ask for something; Ctrl+D leaves.", other=prompt, advice="No run goes on.")]
+        return [Question(A_PROMPT, "Ask for something; Ctrl+D leaves.", other=prompt, advice=NO_RUN)]
     of_run = f"{path}/runs/{run.run_id}"
     found = [question for call in view.tool_calls if call.run_id == run.run_id and (question := _of_call(call))]
     if run.paused is not None:
         found.append(_of_pause(run, run.paused, of_run))
     found.append(Question(A_RUN, advice="A prompt can be typed when the run has ended; /stop stops it."))
-    commands = {"/stop": Reply(f"{of_run}/cancel"), "/now": Reply(f"{of_run}/try-now")}
+    commands = {command: Reply(f"{of_run}/{route}") for command, route in COMMANDS.items()}
     return [replace(question, replies={**question.replies, **commands}) for question in found]
 
 

@@ -19,6 +19,7 @@ from agent_kernel.protocol.views import (
     Warning,
 )
 from agent_kernel.terminal.lines import Printer, Terminal
+from agent_kernel.terminal.questions import questions_in
 from tests.core.record.record_examples import a_run
 
 NOW = "2026-11-22T18:00:00.000Z"
@@ -110,3 +111,18 @@ def test_what_was_said_is_not_said_again_and_a_run_that_fails_twice_says_so_twic
     assert "  The model did not answer. It is down." in first
     assert page.show("The quick brown fox jumps over the lazy dog.", **failure, ended_at=NOW) == first
     assert page.show(**failure, ended_at=NOW.replace("18", "19")).count("It is down.") == 2
+
+
+def test_a_path_is_an_answer_and_a_command_that_comes_too_late_is_none() -> None:
+    asked = a_call("executing", tool_name="ask_user", tool_input='{"question": "Where?", "choices": ["here"]}')
+    page = ConversationView(
+        conversation_id="chat", kernel_id=None, model=None, status="running", created_at=NOW,
+        messages=[], tool_calls=[asked], last_seq=1, runs=[RUN],
+    )  # fmt: skip
+    question = questions_in(page, "conversations/chat")[0]
+    sent = {line: question.reply_to(line) for line in ("1", "/data/x.csv", "", "/stop")}
+    assert [reply.body if reply is not None else None for reply in sent.values()] == [
+        {"output": "here"}, {"output": "/data/x.csv"}, {}, {},
+    ]  # fmt: skip
+    ended = page.model_copy(update={"runs": [], "tool_calls": []})
+    assert questions_in(ended, "conversations/chat")[0].reply_to("/stop") is None
