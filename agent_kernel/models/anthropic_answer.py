@@ -86,17 +86,12 @@ class MessagesReader(AnswerReader):
             self._explanation = str(details.get("explanation") or details.get("category") or "")
 
     def _count(self, usage: dict[str, Any] | None) -> None:
-        """Merge token counts. They only grow, and some servers later omit or zero what they sent before."""
+        """Take token counts. They only grow, and some servers later omit or zero what they sent before."""
         counted = dict(usage) if isinstance(usage, dict) else {}
-        details = counted.pop("output_tokens_details", None)
-        self._cost = reported_cost(counted) if counted.get("cost") is not None else self._cost
+        details = counted.get("output_tokens_details")
         counted["thinking_tokens"] = details.get("thinking_tokens") if isinstance(details, dict) else None
-        for name in _COUNTERS:
-            value = counted.get(name)
-            if value is not None and not is_count(value):
-                self._usage[name] = value  # an invalid count stays invalid
-            elif value is not None and is_count(self._usage.get(name, 0)):
-                self._usage[name] = max(value, self._usage.get(name, 0))
+        self._usage |= {name: value for name in _COUNTERS if (value := counted.get(name))}
+        self._cost = reported_cost(counted) if counted.get("cost") is not None else self._cost
 
     def _start_block(self, event: dict[str, Any]) -> None:
         self._seen = True

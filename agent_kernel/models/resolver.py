@@ -273,18 +273,12 @@ class ModelResolver:
 
     def _recorded_default(self) -> str:
         """The model that is recorded where none is named: the default, if that is one. Raises `NoModelError`."""
-        default = self.default or ""
-        about = read_name(default)
-        if about is None:
-            found: str | None = default
-        elif about.model is not None:
-            found = about.model
-        else:
-            endpoints = [one for one in self.endpoints.values() if isinstance(one, Endpoint)]
-            found = next((one.default_model for one in endpoints if one.default_model is not None), None)
-        if not found:
-            raise NoModelError
-        return found
+        about = read_name(self.default or "")
+        endpoints = (one for one in self.endpoints.values() if isinstance(one, Endpoint))
+        defaults = (one.default_model for one in endpoints if one.default_model is not None)
+        if found := self.default if about is None else about.model or next(defaults, None):
+            return found
+        raise NoModelError
 
     def _recording_path(self, name: RecordingName, notebook_path: str | None) -> Path:
         if self._base_directory is None:
@@ -297,9 +291,6 @@ class ModelResolver:
             raise ConfigurationError(
                 f"{kind}: may only name files inside the server's directory, and {name.path!r} is not."
             )
-        at_root = (base / name.path).resolve()
-        if not path.exists() and at_root.is_file() and at_root.is_relative_to(base):
-            return at_root
         return path
 
 

@@ -46,7 +46,7 @@ class ResponsesReader(AnswerReader):
         self._begun: dict[str, str] = {}
         """The names of the calls that have begun, and whose cards are shown, by the ids of their items."""
         self._items: list[Output] = []
-        """The items of the response."""
+        """The items that have ended; from the end on those of the response, where it has them."""
         self._message: Any = None
         """The place of the message that was shown last."""
         self._thought: tuple[str, Any, Any] | None = None
@@ -72,6 +72,8 @@ class ResponsesReader(AnswerReader):
         place = event.get("output_index", event.get("item_id"))
         if kind == "response.output_item.added":
             self._begin(event["item"])
+        elif kind == "response.output_item.done":
+            self._items.append(dict(event["item"]))
         elif kind == "response.output_text.delta":
             self._show(as_text(event["delta"]), place)
         elif kind in _REASONING:
@@ -116,7 +118,7 @@ class ResponsesReader(AnswerReader):
         self._usage = openai_usage(response.get("usage"))
         if status == "incomplete":
             self._finish = _incomplete(response.get("incomplete_details"))
-        self._items = _objects(response.get("output"))
+        self._items = _objects(response.get("output")) or self._items
         for _ in self._items:
             self._deltas.size.begin_part()
         self._seen = self._ended = self.done = True

@@ -154,6 +154,10 @@ def without(*types: str) -> Callable[[Events], Events]:
     return lambda events: [event for event in events if not str(event["type"]).endswith(types)]
 
 
+def without_output(events: Events) -> Events:
+    return [*events[:-1], {**events[-1], "response": {**events[-1]["response"], "output": []}}]
+
+
 def only_last(events: Events) -> Events:
     """A proxy that requests without streaming and sends the result as one event (LiteLLM)."""
     return events[:1] + events[-1:]
@@ -171,6 +175,7 @@ RESPONSES = WireApi(
         "items not opened": without("item.added"),
         "no deltas": without(".delta"),
         "items not ended": without("item.done"),
+        "nothing in the end": without_output,
     },
     text=_responses_text,
     text_end=lambda pieces: responses.item_events([responses.message("".join(pieces))])[-2:],
