@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from agent_kernel.doctor import fault_of
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit_head import head_path, read_note
 from agent_kernel.log.store import Log
-from agent_kernel.testing import FakeOpenAI, call
+from agent_kernel.testing import FakeOpenAI
 from tests.core.log.audit.test_chain import approve_and_run, connect
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Client, Server
@@ -54,32 +53,6 @@ def audit(log: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def tracebacks(server: Server) -> str:
-    told = (server.directory / "server.log").read_text(errors="replace")
-    return told if "Traceback" in told else ""
-
-
-def plan_for(directory: Path) -> str:
-    return json.dumps({"steps": [1, 1], "tool": "run_python", "counter": str(directory / "counter")})
-
-
-@asynccontextmanager
-async def waiting(
-    directory: Path, model: FakeOpenAI, prompt: str = "Go."
-) -> AsyncIterator[tuple[Server, str, str, Client]]:
-    """A server with a call that waits: the server, the conversation, the approval and a page."""
-    async with Server(directory, model.environment()) as server:
-        conversation = await server.new_conversation(await server.start_kernel())
-        # What an earlier run has decided is in the trail, and part of it in the file itself.
-        await server.start_run(conversation, prompt)
-        approval = await asked(server)
-        assert (await server.decide(approval))[0] == 200
-        approval = await asked(server, after=approval)
-        async with server.client(conversation) as client:
-            await client.until("session")
-            yield server, conversation, approval, client
-
-
 async def asked(server: Server, after: str = "") -> str:
     async def look() -> str | None:
         calls = await server.api("GET", "approvals?state=awaiting_approval")
@@ -112,15 +85,23 @@ async def refuses_everything(server: Server, conversation: str, approval: str, c
     [pytest.param(harm, id=name, marks=() if name == "remove" else pytest.mark.soak) for name, harm in HARMS.items()],
 )
 async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path, harm: Harm) -> None:
+    counter = tmp_path / "counter"
+    plan = json.dumps({"steps": [1, 1], "tool": "run_python", "counter": str(counter)})
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
-        async with waiting(tmp_path / "server", model, plan_for(tmp_path)) as (server, conversation, approval, client):
-            before = (tmp_path / "counter").read_text()
+        async with Server(tmp_path / "server", model.environment()) as server:
+            conversation = await server.new_conversation(await server.start_kernel())
+            await server.start_run(conversation, plan)
+            first = await asked(server)
+            assert (await server.decide(first))[0] == 200  # which is in the trail, and part of it in the file itself
+            approval = await asked(server, after=first)
+            before = counter.read_text()
             await look_until(lambda: has_head(server.log_path), "the trail's head")
-            harm(server.log_path)
-            said = await refuses_everything(server, conversation, approval, client)
-            assert "new log starts" in said
-            assert (tmp_path / "counter").read_text() == before, "nothing ran"
-            assert tracebacks(server) == ""
+            async with server.client(conversation) as client:
+                await client.until("session")
+                harm(server.log_path)
+                assert "new log starts" in await refuses_everything(server, conversation, approval, client)
+            assert counter.read_text() == before, "nothing ran"
+            assert "Traceback" not in (server.directory / "server.log").read_text(errors="replace")
         # What it was told to do, somebody does.
         for file in server.log_path.parent.iterdir():
             file.unlink()
@@ -132,21 +113,6 @@ async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path
 async def has_head(log: Path) -> bool:
     note = read_note(log)
     return note is not None and note.head.number > 0
-
-
-async def test_a_call_that_runs_while_the_log_goes_ends_the_run_and_the_page_is_told(tmp_path: Path) -> None:
-    go_on = tmp_path / "go-on"
-    code = f"import os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.02)"
-    turns = [call("run_python", code="1"), call("run_python", code=code)]
-    with FakeOpenAI(turns) as model:
-        async with waiting(tmp_path / "server", model) as (server, conversation, approval, client):
-            assert (await server.decide(approval))[0] == 200
-            await client.until("tool_start")
-            server.log_path.unlink()
-            go_on.touch()
-            assert "The run is stopped" in (await client.until("error"))["message"]
-            runs = f"agent-kernel/api/conversations/{conversation}/runs"
-            assert (await server.ask("POST", runs, {"content": "?"}))[0] == 503
 
 
 def test_the_reports_of_a_log_that_was_replaced_while_no_server_ran(tmp_path: Path) -> None:
