@@ -127,16 +127,6 @@ export class Recording {
       ...extra,
     });
   }
-  waits(id, tool_name, input, cell) {
-    return this.send({
-      type: "tool_state",
-      tool_call_id: id,
-      tool_name,
-      tool_input: JSON.stringify(input),
-      state: "executing",
-      waiting_behind: cell,
-    });
-  }
   output(id, index, output) {
     return this.send({
       type: "tool_output",
@@ -168,9 +158,6 @@ export class Recording {
     outputs.forEach((output, index) => this.output(id, index, output));
     return this.end(id, tool_name, "success", { duration_ms: ms });
   }
-  seen(id, images) {
-    return this.send({ type: "tool_seen", tool_call_id: id, images });
-  }
   /** @param {string[]} reached @param {object} limits */
   pause(reached, limits, usage = {}, seconds = 378, unpriced = false) {
     const pause_id = `pause_${this.frames.length}`;
@@ -185,19 +172,6 @@ export class Recording {
   repeat(repeated) {
     this.pause([], {});
     return this.becomes({ paused: { ...this.view.paused, repeated } });
-  }
-  /** @param {object} limits @param {object} spent */
-  pauseConversation(reached, limits, spent) {
-    this.pause(reached, {});
-    return this.becomes({
-      paused: { ...this.view.paused, of: "conversation" },
-      conversation_budget: {
-        limits: { ...NONE, ...limits },
-        spent: { ...this.view.usage, ...spent },
-        raised: NONE,
-        without_usd: false,
-      },
-    });
   }
   /** @param {object} add @param {string | null} decided_by */
   raise(add, decided_by = null, without_usd = false) {

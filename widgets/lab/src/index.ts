@@ -15,13 +15,12 @@ import { watchErrors } from "./errors";
 import { rendersRuns, tellsOfGoneWidgets } from "./runOutput";
 import { type GoToRun, waysToRuns } from "./goToRun";
 import { loadsWhereAsked } from "./loading";
-import { notifiesOfWaits } from "./notifications";
+import { notifiesOfWaits, StatusItem, marksWhatWaits } from "./waitingMarks";
 import { OpenRuns } from "./openRuns";
 import { OpenNotebooks, runsBegan } from "./pages";
 import { codeOf, decorateRecords } from "./records";
 import { RunsPanel } from "./runsPanel";
 import { Settings } from "./settings";
-import { StatusItem, marksWhatWaits } from "./waitingMarks";
 import style from "./style.css";
 import { UndoOffers } from "./undo";
 

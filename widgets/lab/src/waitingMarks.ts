@@ -1,5 +1,5 @@
 /** Shows what waits where its card can't be seen: in place of hidden outputs, in a cell that another page has run, on the
- * notebook's tab, in the status bar. */
+ * notebook's tab, in the status bar, and by notifications for those who want them. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
@@ -9,6 +9,8 @@ import { watchDrawn, button } from "./elements";
 import { type GoToRun, headingOf } from "./goToRun";
 import { type ListedRun, type Waiting, countOf, summary } from "./listedRuns";
 import type { OpenRuns } from "./openRuns";
+import { Notification } from "@jupyterlab/apputils";
+import type { Settings } from "./settings";
 
 const MARK = "agent-kernel-waits";
 /** On tabs: `data-agent-kernel-waits`. */
@@ -102,4 +104,51 @@ export class StatusItem extends Widget {
     if (next === undefined || next.cell_id === null) this.showList();
     else await this.goTo(next, true);
   }
+}
+
+export function notifiesOfWaits(
+  { shell }: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  settings: Settings,
+  runs: OpenRuns,
+  goTo: GoToRun,
+): void {
+  let known: ReadonlySet<string> = new Set();
+  const isInSight = ({ run }: Waiting): boolean =>
+    !document.hidden && tracker.find((panel) => panel === shell.currentWidget && isIn(panel, run)) !== undefined;
+  runs.listed.connect(() => {
+    const news = runs.waiting.filter((one) => !known.has(one.run.run_id) && !isInSight(one));
+    known = new Set(runs.waiting.map(({ run }) => run.run_id));
+    for (const one of news) {
+      const show = (): void => void goTo(one.run, true);
+      if (settings.notifies)
+        Notification.info(words(one), { autoClose: false, actions: [{ label: "Show", callback: show }] });
+      if (settings.notifiesOnDesktop) notifyDesktop(one, show);
+    }
+  });
+  settings.changed.connect(() => {
+    // The press that has changed the setting allows the page to ask.
+    if (settings.notifiesOnDesktop && desktop()?.permission === "default") void desktop()?.requestPermission();
+  });
+}
+
+function words({ words, run }: Waiting): string {
+  return run.notebook === null ? words : `${words}, in ${run.notebook}`;
+}
+
+/** Pages over plain HTTP have none. */
+function desktop(): typeof window.Notification | null {
+  return "Notification" in window ? window.Notification : null;
+}
+
+function notifyDesktop(one: Waiting, show: () => void): void {
+  const Desktop = desktop();
+  if (Desktop?.permission !== "granted") return;
+  // One for each run, in however many pages.
+  const shown = new Desktop("Agent Kernel", { body: words(one), tag: one.run.run_id });
+  shown.onclick = () => {
+    window.focus();
+    show();
+    shown.close();
+  };
 }

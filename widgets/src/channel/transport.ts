@@ -138,17 +138,11 @@ export class SocketTransport implements Transport {
     if (this.retry !== undefined) this.retryNow();
   };
 
-  /** A server on this machine is still there. */
-  private readonly doubt = (): void => {
-    if (this.ping !== undefined) this.sendPing();
-  };
-
   constructor(private readonly address: Address) {}
 
   start(listener: TransportListener): void {
     this.listener = listener;
     window.addEventListener("online", this.wake);
-    window.addEventListener("offline", this.doubt);
     this.connect();
   }
 
@@ -166,7 +160,6 @@ export class SocketTransport implements Transport {
 
   close(): void {
     window.removeEventListener("online", this.wake);
-    window.removeEventListener("offline", this.doubt);
     this.listener = null;
     clearTimeout(this.retry);
     this.release();
