@@ -61,9 +61,6 @@ _ON_THE_FIRST: dict[Effect, str] = {
         pandas ExcelWriter
         matplotlib.pyplot savefig imsave
         cv2 imwrite
-        imageio imwrite imsave mimsave
-        scipy.io savemat
-        soundfile write
         shelve open
         logging FileHandler
     """,
@@ -75,30 +72,19 @@ _ON_THE_FIRST: dict[Effect, str] = {
     "Uses the network:": """
         urllib urlopen urlretrieve
         webbrowser open open_new open_new_tab
-        asyncio open_connection start_server
         ssl _create_unverified_context
-        uvicorn run
         flask.Flask() run
         logging.config listen
         torch.hub load download_url_to_file load_state_dict_from_url
-        transformers pipeline
         datasets load_dataset
         seaborn load_dataset
-        sklearn.datasets fetch_openml fetch_california_housing fetch_20newsgroups fetch_covtype
         nltk download
         spacy.cli download
-        tensorflow_datasets load
-        keras.utils get_file
-        kagglehub model_download dataset_download
         yfinance download Ticker
         wget download
-        gdown download download_folder
         IPython.display IFrame YouTubeVideo
         pymongo MongoClient
         psycopg2 connect
-        psycopg connect
-        pymysql connect
-        snowflake.connector connect
         redis Redis from_url
         wandb init login
     """,
@@ -122,25 +108,18 @@ _ON_THE_FIRST: dict[Effect, str] = {
         torch load
         shelve open
         marshal load loads
-        jsonpickle decode
         yaml load load_all unsafe_load unsafe_load_all full_load full_load_all
         keras.models load_model
         tensorflow.keras.models load_model
-        mlflow.pyfunc load_model
-        fastai.learner load_learner
     """,
     "Loads native code:": """
         ctypes CDLL PyDLL WinDLL memmove memset string_at pythonapi
         cffi.FFI() dlopen verify
-        numpy.ctypeslib load_library
-        torch.ops load_library
         torch.utils.cpp_extension load load_inline
-        tensorflow load_op_library
     """,
     "Installs packages:": """
         pip main
         micropip install
-        piplite install
         ensurepip bootstrap
         spacy.cli download
     """,
@@ -155,8 +134,6 @@ _ON_THE_FIRST: dict[Effect, str] = {
         signal signal
         atexit register unregister
         sys settrace setprofile addaudithook
-        threading settrace setprofile
-        resource setrlimit
         dotenv load_dotenv
         globals() clear update setdefault
     """,
@@ -169,7 +146,6 @@ _ON_THE_FIRST: dict[Effect, str] = {
         dotenv load_dotenv dotenv_values
         google.colab userdata
         google.colab.userdata get
-        kaggle_secrets UserSecretsClient
         os environ environb
         os.environ copy items values
     """,
@@ -188,8 +164,6 @@ _ON_THE_SECOND: dict[Effect, str] = {
         joblib dump
         torch save
         urllib.request urlretrieve
-        nbformat write
-        pyarrow.parquet write_table
     """,
 }
 FUNCTIONS = _functions(_ON_THE_FIRST, _ON_THE_SECOND)

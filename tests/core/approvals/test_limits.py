@@ -124,11 +124,3 @@ async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go
         result = await handle.wait()  # the count begins again: twice more is no third time
     assert result.text == "Done."
     assert [(raised.repeated, raised.decided_by) for raised in result.run.raises] == [(REPEATED, "ana")]
-
-
-async def test_a_poll_whose_results_differ_is_no_repetition(stages: Stages) -> None:
-    answers = iter(range(20))
-    with ScriptedModel([*looks(*["1"] * 10), say("Done.")]) as model:
-        executor = FunctionExecutor(lambda *_: next(answers))
-        stage = await stages(model, pause_at_repeats=True, executor=executor)
-        assert (await stage.run(policy="allow")).text == "Done."

@@ -62,13 +62,6 @@ def test_an_attachment_that_is_missing_may_not_be_saved_yet(folder: Path) -> Non
             read(folder, cells, "a" if cells else None)
 
 
-def test_a_picture_may_be_a_jpeg_or_stand_in_lines(folder: Path) -> None:
-    assert read(folder, [markdown("jpeg", kind="image/jpeg")]) == "jpeg"
-    assert read(folder, [markdown(["li\n", "nes\n"], cell_id="a")]) == "li\nnes\n"
-    with pytest.raises(ToolFailed, match="it is neither PNG nor JPEG"):
-        read(folder, [markdown("<svg/>", kind="image/svg+xml")])
-
-
 def test_a_notebook_that_is_a_link_or_hidden_or_too_large_is_not_read(folder: Path) -> None:
     secret = folder.parent / "secret.ipynb"
     secret.write_text(json.dumps({"cells": [markdown("secret")]}))
