@@ -50,14 +50,6 @@ async def test_a_refusal_is_said_at_once_with_the_setting_to_change(
         assert words.format(format=FORMATS[api.name]) in str(error)
 
 
-async def test_a_failing_server_is_asked_four_times_with_growing_pauses() -> None:
-    clock = VirtualClock()
-    error = await error_of(failure(500, "Boom", times=4), clock=clock)
-    assert isinstance(error, ModelUnavailable)
-    assert "failed after 4 tries (500): Boom." in str(error)
-    assert [most * 0.75 <= slept <= most for slept, most in zip(clock.slept, (0.5, 1, 2), strict=True)] == [True] * 3
-
-
 async def test_nobody_at_the_address_is_retried_and_then_said_plainly() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))

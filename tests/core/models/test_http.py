@@ -1,14 +1,11 @@
 """The adapter against a real server on a real socket: what a user gets, however the server says it."""
 
-import asyncio
 from contextlib import aclosing
-
-import pytest
 
 from agent_kernel.models.base import TextDelta
 from agent_kernel.testing.wire.reply import Reply
-from tests.core.models.model_apis import CHAT, WireApi, each_api
-from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, turn_of
+from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_fixtures import REQUEST, connected, turn_of
 from tests.waiting import until
 
 
@@ -31,13 +28,3 @@ async def test_a_connection_that_breaks_after_the_end_has_lost_nothing(api: Wire
     body = api.event_stream([*api.text(["Hi"]), *api.text_end(["Hi"])], done=False)
     async with connected(Reply(body=body, cut_after=len(body)), api=api) as (_, model):
         assert (await turn_of(model)).content == "Hi"
-
-
-async def test_stopping_in_the_middle_closes_the_connection() -> None:
-    async with connected(CHAT.streamed(TURN, hang_after=0), idle_seconds=30.0) as (server, model):
-        task = asyncio.create_task(collect(model))
-        await until(lambda: bool(server.requests))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: server.abandoned == 1)

@@ -90,12 +90,3 @@ def test_what_calls_showed_follows_the_answers_of_their_step() -> None:
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user", "assistant"]
     assert sent[2] == {"role": "tool", "tool_call_id": "a", "content": "drawn"}
     assert sent[4]["content"] == [{"type": "text", "text": images.SHOWN_BY.format("a")}, URL]
-
-
-LINE = {"type": "text", "text": "[A picture of 640 x 480 pixels is not attached here. You can't see it.]"}
-
-
-@pytest.mark.parametrize(("has", "part"), [(True, URL), (False, LINE)], ids=["there", "gone"])
-def test_a_prompts_pictures_stand_after_its_text_and_one_that_is_gone_is_a_line(has: bool, part: Any) -> None:
-    [sent] = messages_of({"role": "user", "content": "What is this?", "images": [REF]}, has=has)
-    assert sent == {"role": "user", "content": [{"type": "text", "text": "What is this?"}, part]}

@@ -72,15 +72,6 @@ def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_ou
     assert got[-1][1] == [told("a", NO_RESULT, is_error=True), told("b", "done"), words("And now?")]
 
 
-def test_pictures_stand_in_the_result_of_their_call_and_before_the_prompt() -> None:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
-    gone = words("[A picture of 3 x 2 pixels is not attached here. You can't see it.]")
-    shown = result("a", "A plot", images=[PIXEL, GONE])
-    got = said(user("What is it?", images=[PIXEL]), asked("a"), shown, images={"d1": "AAAA"})
-    assert got[0][1] == [image, words("What is it?")]
-    assert got[2][1] == [told("a", [words("A plot"), image, gone])]
-
-
 def flat(body: dict[str, Any]) -> list[tuple[str, str, bool]]:
     """All blocks in the service's order, without marks and with whether they had one."""
     blocks = [("tool", tool) for tool in body.get("tools", ())] + [("system", one) for one in body.get("system", ())]

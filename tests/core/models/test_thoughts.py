@@ -40,7 +40,6 @@ TAGGED = {
     "<think>Hm.": ("Hm.", ""),
     "<think>Hm.</thi": ("Hm.</thi", ""),
     "[THINK]Hm.[/THINK]Yes.": ("Hm.", "Yes."),
-    "<think>Is </thinking> one?</think>Yes.": ("Is </thinking> one?", "Yes."),
     "<think>Hm.</think>It ends with </think>.": ("Hm.", "It ends with </think>."),
 }
 PLAIN = (

@@ -54,7 +54,6 @@ BYOK = {"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 
     ("said", "cost"),
     [
         ({"cost": 0.00014}, Decimal("0.00014")),
-        ({"cost": 0}, Decimal(0)),
         (BYOK, Decimal("0.0001601")),
         (BYOK | {"cost": 0.5}, Decimal("0.5001601")),
         *(({"cost": odd}, None) for odd in (-0.01, float("nan"), MOST_DOLLARS + 1, True, "0.5")),

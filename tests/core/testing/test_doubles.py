@@ -3,17 +3,8 @@
 import pytest
 
 from agent_kernel.errors import ModelRefused
-from agent_kernel.models.base import TextDelta
-from agent_kernel.testing import ScriptedModel, ScriptMismatch, call, calls, say
-from tests.core.models.model_fixtures import collect, connected, turn_of
-
-
-async def test_a_scripted_model_says_what_was_written_in_odd_pieces() -> None:
-    turn = calls(call("run_python", code="1 + 1"), text="Let me compute that.", reasoning="Easy.")
-    with ScriptedModel([turn]) as model:
-        assert await turn_of(model) == turn
-    items = await collect(ScriptedModel([turn]))
-    assert len([item for item in items if isinstance(item, TextDelta)]) > 4
+from agent_kernel.testing import ScriptedModel, ScriptMismatch, say
+from tests.core.models.model_fixtures import connected, turn_of
 
 
 async def test_an_unexpected_request_fails() -> None:

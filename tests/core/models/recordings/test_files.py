@@ -181,18 +181,6 @@ def test_the_resolver_finds_recordings_by_the_notebooks_folder_and_never_outside
 
 
 @pytest.mark.parametrize(
-    ("mode", "name", "kind"),
-    [
-        ("warn", "replay:{}", RecordedModel),
-        ("record:2", "replay:{} --on-change warn", RecordingModel),
-    ],
-)
-def test_the_variable_changes_what_names_do(whole: Path, mode: str, name: str, kind: type) -> None:
-    environ = {"AGENT_KERNEL_MODEL": "demo", "AGENT_KERNEL_REPLAY": mode}
-    assert type(ModelResolver(environ=environ).resolve(name.format(whole))) is kind
-
-
-@pytest.mark.parametrize(
     "make",
     [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")],
     ids=["pipe", "folder", "device"],
