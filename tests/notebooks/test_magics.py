@@ -43,7 +43,10 @@ def magic_kernel(kernel: TestKernel) -> TestKernel:
         ("%%agent --tools nosuch\nhi", "There is no tool 'nosuch'. The built-in tools are: run_python"),
         ("%%agent --model\nhi", "--model wants a value"),
         ("%agent --wait", "The prompt is empty"),
-        ("%agent stauts", "There is no command 'stauts'. Did you mean %agent status? To ask the agent, use %%agent."),
+        (
+            "%agent hsitory",
+            "There is no command 'hsitory'. Did you mean %agent history? To ask the agent, use %%agent.",
+        ),
         ("%agent config policy plan", "Write %agent config policy=plan."),
     ],
 )
