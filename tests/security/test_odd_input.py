@@ -44,7 +44,6 @@ CHAT |= {"tools": {"t": {"description": "d", "parameters": {"type": "object"}}}}
 BODIES: dict[tuple[str, ...], dict[str, Any]] = {
     ("conversations",): {"kernel_id": "k", "model": "m"},
     ("conversations", "ID", "runs"): {"content": "Hi", "watched": False, "effort": "low"},
-    ("conversations", "ID", "messages"): {"content": "Hi"},
     ("conversations", "ID", "policy"): {"mode": "ask"},
     ("conversations", "ID", "runs", "RUN", "budget"): BUDGET,
     ("conversations", "ID", "runs", "RUN", "retry"): {},
