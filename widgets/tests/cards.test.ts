@@ -412,13 +412,6 @@ describe("a call that changes a file", () => {
     expect(shown(root).text).toContain("path: a.md");
   });
 
-  test("says what a file is that would be replaced, before its diff", async () => {
-    const facts = ["Replaces 360 kB, 4,000 lines.", "Makes the folder x\u202e/."];
-    const root = await show((run) => run.ask("t1", "write_file", WRITE, diff(HUNK, { facts, left_out: "" })));
-    expect(shown(root).text).toMatch(/Replaces 360 kB, 4,000 lines\.Makes the folder xU\+202E\/\.@@ -1,1 \+1,1 @@/);
-    expect(shown(root).text).not.toContain("All of the new content");
-  });
-
   test("says what a long diff leaves out, and has all of it at hand", async () => {
     const long = diff(`${HUNK}\n\\ 3,999 more lines are added`, { facts: [], left_out: "And 37 more changes." });
     const root = await show((run) => run.ask("t1", "write_file", WRITE, long));

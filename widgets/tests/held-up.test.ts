@@ -135,7 +135,6 @@ const limited = (seconds: number, more = {}): object => ({
 });
 const bar = (root: HTMLElement): HTMLElement | null => root.querySelector("[data-delay]");
 const textOf = (root: Element | null): string => (root?.textContent ?? "").replaceAll(/\s+/g, " ").trim();
-const sent = (): string[] => PlayedSocket.sent.map((command) => command.type).filter((type) => type !== "shown");
 
 describe("a run whose model's service is asked again", () => {
   test("says why, and counts the seconds to the next try; after that it says that it tries", async () => {
@@ -148,24 +147,6 @@ describe("a run whose model's service is asked again", () => {
     await settle(15_000);
     expect(textOf(bar(root))).toMatch(/^Rate limited, trying again, [12] s \(try 2 of 4\)\. Rate limit reached/);
     expect(buttons(bar(root)!)).toEqual([]);
-  });
-
-  test("asks now where that is pressed, once, and the focus stays in the run", async () => {
-    const root = await show((run: Recording) => run.delay(limited(24)));
-    const tryNow = [...bar(root)!.querySelectorAll("button")][0]!;
-    tryNow.focus();
-    await press(bar(root)!, "Try now");
-    expect(sent().filter((type) => type === "try_now")).toHaveLength(1);
-    expect(buttons(bar(root)!)).toEqual([]);
-    await settle(4_000); // from the press on
-    expect(textOf(bar(root))).toMatch(/trying again, [34] s/);
-    expect(root.contains(document.activeElement)).toBe(true);
-    await happens((run) => run.delay(limited(30, { attempt: 3 })));
-    expect(textOf(bar(root))).toMatch(/next try in (30|29) s \(try 3 of 4\)/);
-    expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
-    await happens((run) => run.delay(null));
-    expect(bar(root)).toBeNull();
-    expect(textOf(root.querySelector(".ak-status"))).toBe("Running");
   });
 });
 

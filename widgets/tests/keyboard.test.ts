@@ -149,18 +149,6 @@ describe("in a notebook", () => {
     expect(heard).toEqual([]);
   });
 
-  test("the focus goes to the next call that waits, and to the first one after the last", async () => {
-    const { root } = await inNotebook((run) =>
-      waits(run).ask("t2", "run_python", { code: "2" }).ask("t3", "run_python", { code: "3" }),
-    );
-    card(root, "t2").focus();
-    await key(card(root, "t2"), "a");
-    expect(document.activeElement).toBe(card(root, "t3"));
-    await settle(400);
-    await key(card(root, "t3"), "a");
-    expect(document.activeElement).toBe(card(root, "t1"));
-  });
-
   test("a call that waits later gets the focus where a decision left it, and not where the person went", async () => {
     const { root } = await inNotebook(waits);
     card(root, "t1").focus();

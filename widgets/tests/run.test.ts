@@ -200,23 +200,6 @@ test("lists the rules of code, of the site and of the folder with who made them,
   expect(buttons(root.querySelector(".ak-rules")!)).not.toContain("Remove");
 });
 
-test("names the files that it follows, and switches them off in the panel", async () => {
-  const instructions = [
-    { file: "AGENTS.md", digest: "a", characters: 1_012, beginning: "Use <b>polars</b>", skill: false, off: false },
-    { file: "skills/plot/SKILL.md", digest: "b", characters: 9, beginning: "", skill: true, off: false },
-  ];
-  const root = await show((run) => run.becomes({ instructions }));
-  expect(root.querySelector(".ak-meta")?.textContent).toContain("follows AGENTS.md, 1 skill");
-  await openPolicy(root);
-  expect(root.querySelector(".ak-rules pre")?.textContent).toBe("Use <b>polars</b>\n… [995 characters left out here]");
-  await press(root, "Switch off");
-  expect(PlayedSocket.last.sent.at(-1)).toMatchObject({ type: "instructions", file: "AGENTS.md", off: true });
-  const off = instructions.map((one) => ({ ...one, off: one.file === "AGENTS.md" }));
-  await happens((run) => run.becomes({ instructions: off }));
-  expect(root.querySelector(".ak-meta")?.textContent).toContain("follows 1 skill");
-  expect(buttons(root)).toContain("Switch on");
-});
-
 test("lets the policy be switched, once, and says what becomes of the calls that wait", async () => {
   const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
   const [allow] = await openPolicy(root);
