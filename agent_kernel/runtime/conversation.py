@@ -363,16 +363,14 @@ class Conversation:
 
     async def cancel_call(self, tool_call_id: str, stop: Stop = BY_A_PERSON) -> None:
         """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
-        active = await self._queue.begun_run()
-        await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
+        await stopping.cancel_call(await self._run_of(tool_call_id), tool_call_id, stop)
 
     async def answer_unknown(
         self, tool_call_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
     ) -> ToolCallView:
         """Answer about a call of the active run with an unknown outcome. Returns the call as it is then.
         Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
-        active = await self._queue.begun_run()
-        run = await self._run_of(tool_call_id, active)
+        run = await self._run_of(tool_call_id)
         await pauses.answer(run, await self._read_call(tool_call_id), answer, decided_by)
         self.client_came()
         return await self._read_call(tool_call_id)
@@ -427,8 +425,7 @@ class Conversation:
     async def tool_result(self, tool_call_id: str, output: str, *, failed: bool = False) -> None:
         """A client's answer to a call that waits for one; `failed` if the client's own tool did.
         Raises `UnknownToolCall`, `AlreadyDecided`."""
-        at_hand = await self._queue.begun_run()
-        active = await self._run_of(tool_call_id, at_hand)
+        active = await self._run_of(tool_call_id)
         if not active.calls.answers.resolve(tool_call_id, Outcome("error" if failed else "success", output)):
             call = await self._read_call(tool_call_id)
             raise AlreadyDecided(f"This call waits for no answer. {standing(call.state)}", call.model_dump())
@@ -479,8 +476,9 @@ class Conversation:
         """The progress of an open run of this conversation. Raises `UnknownRun`."""
         return await self._log.read(lambda sql: read_progress(sql, self.row.number, run_id))
 
-    async def _run_of(self, tool_call_id: str, active: ActiveRun | None) -> ActiveRun:
-        """The active run, if this call is one of its."""
+    async def _run_of(self, tool_call_id: str) -> ActiveRun:
+        """The active run, if this call is one of its. Raises `UnknownToolCall`, `AlreadyDecided`."""
+        active = await self._queue.begun_run()
         call = await self._read_call(tool_call_id)
         if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()

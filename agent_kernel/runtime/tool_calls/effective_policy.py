@@ -69,7 +69,13 @@ def effective_policy(
 ) -> tuple[Policy, PolicyView]:
     """A site that caps the mode below `allow` also drops the notebook's own allowing rules: a notebook file must not be
     able to approve itself. Raises `ConfigurationError` for a rule that is not understood."""
-    limits = spec.limits
+    limits, notes = spec.limits, list(spec.limits.notes[:_MOST_NAMED])
+    if limits.walls is not None and wall_level(settings.shell_walls, limits) != limits.walls:
+        notes.append(
+            f'{_named(limits.files)}: walls = "{limits.walls}" changes nothing: a file can only tighten, and this site '
+            f"has {settings.shell_walls}."
+        )
+        limits = replace(limits, walls=None)
     folder_cap = limits.mode if not limits.closed else Policy(default=limits.mode or "ask").capped("ask").default
     chosen = Policy(default=stored_policy.mode or "ask").capped(settings.policy_cap).capped(folder_cap).default
     own = [_made("code", text) for text in spec.rules]
@@ -77,37 +83,21 @@ def effective_policy(
     site = [_made("site", text) for text in settings.site_rules]
     folder = [_made("folder", rule.text, rule.file) for rule in limits.rules]
     if limits.closed:
-        folder.append(_made("folder", "ask *", ", ".join(limits.files[:_MOST_NAMED])))
+        folder.append(_made("folder", "ask *", _named(limits.files)))
     rules = [*site, *folder, *(rule for rule in own if rule not in dropped), *stored_policy.rules]
     view = PolicyView(
         mode=chosen,
         rules=rules,
         cap=settings.policy_cap,
         folder_cap=folder_cap,
-        limited_by=(replace(limits, walls=None) if _has_looser_walls(settings, limits) else limits).words(),
-        notes=[
-            *limits.notes[:_MOST_NAMED],
-            *_looser_walls(settings, limits),
-            *_dropped(dropped, settings),
-            *_declared_allowed(spec, chosen),
-            *_scripted(spec),
-        ],
+        limited_by=limits.words(),
+        notes=[*notes, *_dropped(dropped, settings), *_declared_allowed(spec, chosen), *_scripted(spec)],
     )
     return Policy(rules=tuple(rule.text for rule in rules), default=chosen), view
 
 
-def _looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> list[str]:
-    if not _has_looser_walls(settings, limits):
-        return []
-    named = ", ".join(limits.files[:_MOST_NAMED])
-    return [
-        f'{named}: walls = "{limits.walls}" changes nothing: a file can only tighten, and this site has '
-        f"{settings.shell_walls}."
-    ]
-
-
-def _has_looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> bool:
-    return limits.walls is not None and wall_level(settings.shell_walls, limits) != limits.walls
+def _named(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_MOST_NAMED], *(["..."] if len(names) > _MOST_NAMED else [])])
 
 
 def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView:
@@ -118,7 +108,7 @@ def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView
 def _dropped(rules: Sequence[RuleView], settings: RuntimeSettings) -> list[str]:
     if not rules:
         return []
-    named = ", ".join(rule.text for rule in rules[:_MOST_NAMED]) + (", ..." if len(rules) > _MOST_NAMED else "")
+    named = _named([rule.text for rule in rules])
     return [f"Not in force: {named}. This site allows {settings.policy_cap} at most, so code may not allow calls."]
 
 
@@ -139,5 +129,4 @@ def _declared_allowed(spec: RunSpec, mode: PolicyMode) -> list[str]:
     ]
     if not names or mode not in ("ask", "edit"):
         return []
-    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-    return [f"Run unasked where their own declaration says so: {named}."]
+    return [f"Run unasked where their own declaration says so: {_named(names)}."]

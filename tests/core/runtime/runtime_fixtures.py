@@ -16,7 +16,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.log import audit
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model, ModelFacts
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, SeenCell, ToolVerdict, WallsFound
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict, WallsFound
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
@@ -78,9 +78,7 @@ class FunctionExecutor:
     undone: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     mentions: dict[str, Mention] = field(default_factory=dict)
-    asked_mentions: list[tuple[str, ...]] = field(default_factory=list)
     environment: str = "Notebook: test.ipynb"
-    cells: tuple[SeenCell, ...] = ()
     version: str | None = "as it was"
 
     def name_of(self, approval_id: str) -> str:
@@ -132,11 +130,10 @@ class FunctionExecutor:
         return self.files[address]
 
     async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
-        self.asked_mentions.append(tuple(names))
         return tuple(self.mentions[name] for name in names if name in self.mentions)
 
     async def describe_environment(self) -> EnvironmentDescribed:
-        return EnvironmentDescribed(text=self.environment, cells=self.cells)
+        return EnvironmentDescribed(text=self.environment)
 
 
 class InterruptibleExecutor(FunctionExecutor):
@@ -189,7 +186,7 @@ class Stage:
         self.path: Path | None = None
         self.events: list[ServerEvent] = []
         self._resources = resources
-        self._subscription: Subscription | None = conversation.subscribe(0)
+        self._subscription = conversation.subscribe(0)
         self._changed, self._closed = asyncio.Event(), False
         self._reader = asyncio.create_task(self._read(self._subscription))
 
@@ -308,17 +305,11 @@ class Stage:
         """What was said is in the log only from now on, as after a while or a restart."""
         self._resources.transcripts.take(self.conversation.row.number)
 
-    async def leave(self) -> None:
-        """As a page that is closed: nobody follows the conversation any more."""
-        if self._subscription is not None:
-            self._subscription.close()
-            self._subscription = None
-        await self._reader
-
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            await self.leave()
+            self._subscription.close()
+            await self._reader
             await self.runtime.aclose()
 
 
@@ -348,11 +339,6 @@ async def until_unknown(stage: Stage) -> str:
     """Wait for a call whose outcome is unknown: its id."""
     ended = await stage.until(lambda: [event for event in stage.of(ToolCompleteEvent) if event.state == "unknown"])
     return ended[0].tool_call_id
-
-
-async def continue_unknown(stage: Stage) -> None:
-    """Wait for a call whose outcome is unknown, and say Continue."""
-    await stage.conversation.answer_unknown(await until_unknown(stage), "continue")
 
 
 async def stage(
