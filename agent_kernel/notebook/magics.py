@@ -1,5 +1,6 @@
 """The magics `%%agent` and `%agent`."""
 
+import ast
 import re
 import shlex
 import sys
@@ -29,6 +30,10 @@ from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.kernel_events import AskMetrics, AskServers, AskUsage, AskWaitingRuns, WaitingRun
 from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 
+NOT_FIRST = (
+    "%%agent has to be the first line of its cell: nothing stands above it, no comment either. "
+    "Put what is above it into a cell of its own."
+)
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
 %agent [options] PROMPT     the same in one line
@@ -281,7 +286,19 @@ def _question(lines: list[str]) -> list[str]:
     return lines
 
 
-_TRANSFORMS = (_with_body, _question)
+def _prompt_first(lines: list[str]) -> list[str]:
+    """IPython would not know the magic below other code. In a text, where it is no magic, the cell is Python."""
+    if not lines[:1] or lines[0].startswith("%%") or not any(map(_MAGIC.match, lines)):
+        return lines
+    try:
+        ast.parse("".join(lines))
+    except SyntaxError:
+        raise UsageError(NOT_FIRST) from None
+    return lines
+
+
+_prompt_first.has_side_effects = True  # type: ignore[attr-defined]  # a cell that is being written is not refused
+_TRANSFORMS = (_with_body, _question, _prompt_first)
 
 
 def load(shell: InteractiveShell) -> None:

@@ -48,6 +48,7 @@ def magic_kernel(kernel: TestKernel) -> TestKernel:
             "There is no command 'hsitory'. Did you mean %agent history? To ask the agent, use %%agent.",
         ),
         ("%agent config policy plan", "Write %agent config policy=plan."),
+        ("x = 1\n%%agent --model demo\nPlot it", "%%agent has to be the first line of its cell"),
     ],
 )
 def test_a_mistake_is_one_clear_message(magic_kernel: TestKernel, cell: str, said: str) -> None:
@@ -56,6 +57,11 @@ def test_a_mistake_is_one_clear_message(magic_kernel: TestKernel, cell: str, sai
     assert [kind for kind, _ in result.outputs] == ["stream"]
     assert result.streams().startswith("UsageError: ")
     assert said in result.streams()
+
+
+def test_a_text_that_has_the_magic_in_it_is_a_text(magic_kernel: TestKernel) -> None:
+    magic_kernel.run("text = '''\n%%agent\nPlot it\n'''")
+    assert magic_kernel.value("len(text.split())") == "3"
 
 
 @pytest.mark.parametrize(
