@@ -14,7 +14,6 @@ from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, 
 from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import (
     LOOK,
@@ -130,18 +129,6 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
     gate.opened.set()
     assert states(await handle.wait()) == {"a": "success"}
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
-
-
-async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Stages) -> None:
-    stage = await stages([ONE])
-    handle, _ = await stage.asking()
-    await stage.conversation.cancel_run(handle.run_id, stop_for("cell_run_again"))
-    result = await handle.wait()
-    [ended] = result.tool_calls
-    assert (ended.state, ended.reason) == ("superseded", "Its cell was run again.")
-    assert ended.result == "Replaced: the user ran the cell again. Nothing ran."
-    assert result.run.status == "cancelled"
-    assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was run again."]
 
 
 async def test_a_run_whose_end_cannot_be_written_has_not_ended_until_it_is(

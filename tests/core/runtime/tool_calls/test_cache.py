@@ -1,7 +1,6 @@
 """Stored outcomes of read-only calls: when one is given again, and never when a run without them had another."""
 
 import asyncio
-import base64
 import json
 import uuid
 from dataclasses import replace
@@ -12,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.approvals.scripted import script
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
-from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
 from tests.core.runtime.runtime_fixtures import stage as make_stage
-from tests.core.tools.builtin.pictures import png_bytes
 
 READ = ToolDeclaration(
     "read",
@@ -77,33 +74,6 @@ async def test_the_same_arguments_give_the_stored_outcome_which_says_so_everywhe
     assert (shown.cached_at, shown.tool_result) == (second.cached_at, second.result)
     (entry,) = [one for one in await stage.audit() if "cached_at" in one]
     assert (entry["kind"], entry["approval_id"], entry["state"]) == ("outcome", second.approval_id, "success")
-
-
-def shows_a_picture(_: ApprovedCall, emit: Any) -> Outcome:
-    emit(OutputView(kind="display", data={"image/png": base64.b64encode(png_bytes()).decode()}))
-    return Outcome("success", "ok")
-
-
-ASKS = {"read": replace(READ, approval="ask"), "policy": "ask", "script": script([True, True])}
-
-
-@pytest.mark.parametrize(
-    ("act", "spec"),
-    [
-        (shows_a_picture, {}),
-        (lambda *_: Outcome("error", "ValueError: no"), {}),
-        (lambda *_: "ok", {"read": replace(READ, read_only=False)}),
-        (lambda *_: "ok", ASKS),
-    ],
-    ids=["a picture", "an error", "not read-only", "it asks"],
-)
-async def test_what_is_no_plain_success_of_a_reader_that_is_allowed_is_not_stored(
-    stage: Stage, act: Any, spec: dict[str, Any]
-) -> None:
-    stage.executor.act = act
-    assert [one.cached_at for one in await go(stage, A, A, **spec)] == [None, None]
-    assert [one.cached_at for one in await go(stage, A)] == [None]  # nor did they leave one
-    assert len(stage.executor.ran) == 3
 
 
 async def test_a_change_of_a_cell_which_no_kernel_sees_drops_what_is_stored(stage: Stage) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent
 from agent_kernel.testing import call, calls, say
@@ -53,15 +52,6 @@ async def test_a_switch_that_is_to_decide_what_waits_approves_what_the_new_mode_
     assert [(one.state, one.by) for one in (await handle.wait()).tool_calls] == [("success", "policy")] * 2
     noted = [(one["before"], one["after"], one["decide_waiting"]) for one in await switches(stage)]
     assert (noted[0], noted[-1]) == (("ask", "edit", True), ("edit", "allow", True))
-
-
-async def test_nobody_switches_above_what_the_site_allows(stages: Stages) -> None:
-    stage = await stages([say("done")], policy_cap="ask")
-    with pytest.raises(InvalidArguments, match="This site allows ask at most"):
-        await stage.conversation.switch_policy("edit")
-    result = await stage.run()
-    assert await switches(stage) == []
-    assert (result.run.policy.mode, result.run.policy.cap) == ("ask", "ask")
 
 
 async def test_a_stricter_policy_denies_the_calls_that_wait_and_the_model_hears_of_it(stages: Stages) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 from agent_kernel.models.base import ModelRequest
 from agent_kernel.protocol.calls import Outcome
-from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
+from agent_kernel.protocol.events import ToolSeenEvent
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.testing import call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life
+from agent_kernel.testing import call, say
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 from tests.core.tools.builtin.pictures import SEES, draws, plot, size_of
 
 PLOT = call("run_python", code="plot()", call_id="a")
@@ -75,20 +75,3 @@ async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_o
     assert stage.told()[0] == "<Figure>\n[A plot was shown to the user: 10 x 10 pixels. You can't see it.]"
     # Between two such moments what a request begins with stays as it is.
     assert last.messages[: len(before.messages)] == before.messages
-
-
-async def test_a_restart_before_the_model_is_asked_keeps_the_picture(stages: Stages, tmp_path: Path) -> None:
-    turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
-    path = tmp_path / "log.sqlite"
-    before = await stages([turn], facts=SEES, path=path, executor=FunctionExecutor(draws(plot())))
-    await before.asking(2)
-    await before.approve(1)
-    await before.until(lambda: before.of(ToolCompleteEvent))
-    async with second_life(before, say("A red square."), facts=SEES) as again:
-        await again.deny(2)
-        result = await again.handles[0].wait()
-    assert (refs(again.model.requests[0]), len(again.model.requests[0].images)) == ([("a", 1)], 1)
-    assert [one.seen_images for one in result.tool_calls] == [1, 0]
-    async with second_life(again, say("Still red."), facts=SEES) as third:
-        await third.run("Sure?")  # a message that the log has as the number of its call
-    assert refs(third.model.requests[0]) == [("a", 1)]
