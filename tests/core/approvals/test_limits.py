@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import BudgetLimits
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel.tools.function import tool
 from tests.core.runtime.runtime_fixtures import (
@@ -22,7 +25,9 @@ from tests.core.runtime.runtime_fixtures import (
     RUN_PYTHON,
     FunctionExecutor,
     InterruptibleExecutor,
+    OneModel,
     Stages,
+    stage,
 )
 from tests.core.runtime.turns.test_budget import run_view, until_paused
 
@@ -124,3 +129,53 @@ async def test_three_times_the_same_call_with_the_same_result_asks_whether_to_go
         result = await handle.wait()  # the count begins again: twice more is no third time
     assert result.text == "Done."
     assert [(raised.repeated, raised.decided_by) for raised in result.run.raises] == [(REPEATED, "ana")]
+
+
+async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_budget(stages: Stages) -> None:
+    turns = [call("look", call_id="a"), call("look", call_id="b")]
+    stage = await stages(turns, executor=FunctionExecutor(lambda *_: "x" * 7_000))
+    await stage.start("Go", budget=BudgetLimits(tokens=2_000))
+    await until_paused(stage)
+    view = run_view(stage)
+    assert view.usage.estimated
+    assert 2_000 < view.usage.total_tokens < 8_000
+    assert view.paused.reached == ["tokens"]
+    [said] = stage.of(ErrorEvent)
+    assert said.message.startswith("Budget reached: about ")
+
+
+async def test_of_a_turn_with_more_calls_than_the_conversation_has_left_only_so_many_start(stages: Stages) -> None:
+    many = calls(*(call("look", call_id=f"c{number}") for number in range(3)))
+    turns, whole = [call("look", call_id="a"), say("One."), many], BudgetLimits(tool_calls=2)
+    stage = await stages(turns, attended=False, conversation_budget=whole)
+    await stage.run()
+    result = await stage.run()
+    assert [one.state for one in result.tool_calls] == ["success", "denied", "denied"]
+    assert "conversation's budget of tool calls" in result.tool_calls[1].reason
+
+
+async def test_a_conversations_budget_outlives_the_process_with_what_was_added(tmp_path: Path) -> None:
+    path, whole = tmp_path / "log.sqlite", BudgetLimits(steps=1)
+    with ScriptedModel([call("look"), say("One.")]) as model:
+        before = await stage(model, path)
+        handle = await before.start(conversation_budget=whole)
+        pause = await until_paused(before)
+        await before.conversation.raise_budget(handle.run_id, pause, BudgetLimits(steps=2))
+        await handle.wait()
+        conversation_id = before.conversation.conversation_id
+        await before.close()
+    with ScriptedModel([call("look", call_id="z")]) as model:
+        runtime = await Runtime.open(path, OneModel(model), attended=False)
+        conversation = await runtime.conversation(conversation_id)
+        spec = RunSpec(run_id="run_after", prompt="Go", tools=(LOOK,), conversation_budget=whole)
+        result = await (await conversation.start_run(spec, FunctionExecutor())).wait()
+        await runtime.aclose()
+    assert "3 of 3 steps" in result.run.error.message
+    assert result.run.usage.steps == 1
+
+
+async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: Stages) -> None:
+    with ScriptedModel(looks("1", "1", "1")) as model:
+        stage = await stages(model, pause_at_repeats=True, attended=False)
+        result = await stage.run(policy="allow")
+    assert result.run.error.message.startswith(f"The agent repeats itself: {REPEATED}. The run stopped before its next")

@@ -8,12 +8,12 @@ import pytest
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
-from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
+from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent
 from agent_kernel.protocol.run_results import RunResult
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.record.record_examples import bare
 from tests.core.runtime.runtime_fixtures import Stage, Stages, run_view, second_life, until_paused
 
@@ -139,3 +139,16 @@ async def test_a_local_model_and_a_recording_keep_within_any_budget(stages: Stag
         with one:
             result = await (await stages(one)).run(budget=BudgetLimits(usd=0))
         assert (result.run.status, result.text) == ("complete", "Done.")
+
+
+async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stages: Stages) -> None:
+    many = [call("look", call_id=f"c{number}") for number in range(5)]
+    turns = [calls(*many, call("run_python", call_id="last", code="x")), say("Done.")]
+    stage, handle, pause = await paused(stages, turns, BudgetLimits(tool_calls=3))
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
+    await stage.conversation.raise_budget(handle.run_id, pause, ONE_MORE)
+    result = await handle.wait()
+    assert [one.state for one in result.tool_calls] == ["success"] * 3 + ["denied"] * 3
+    assert result.run.usage.tool_calls == 3
+    assert ["budget of tool calls is reached" in text for text in stage.told()] == [False] * 3 + [True] * 3
+    assert not stage.of(ApprovalRequestEvent)
