@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
-from agent_kernel.models.base import ModelItem, ModelTurn, TextDelta
+from agent_kernel.models.base import ModelItem, ModelTurn, TextDelta, ToolCallDelta
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.redaction import IN_PLACE, TELLING_CHARACTERS, Redaction, Secrets
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import requested, say
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_apis import WireApi, each_api
-from tests.core.models.model_fixtures import collect, connected, error_of, turn_of
+from tests.core.models.model_fixtures import collect, connected, error_of, model_at, turn_of
 
 SECRET = "Ab12Cd34Ef56Gh78Ij90Kl"
 """It has no shape that would give it away."""
@@ -144,3 +144,18 @@ async def test_a_service_that_repeats_its_key_is_not_repeated(api: WireApi) -> N
         assert api.sent_key(server.requests[0]) == api.key
     assert api.key not in repr(heard)
     assert (heard.content, heard.provider) == (f"Your key is {IN_PLACE}.", None)
+
+
+async def test_a_password_in_the_address_is_not_shown() -> None:
+    assert "hunter2" not in repr(model_at("http://ada:hunter2@127.0.0.1:1/v1"))
+
+
+@pytest.mark.parametrize("secret", [KEY, TOKEN])
+def test_a_call_tells_no_key_in_any_of_its_parts(secret: str) -> None:
+    escaped = "".join(f"\\u{ord(character):04x}" for character in secret)
+    call = requested(f"f{secret}", f'{{"a": "{escaped}", "b": {json.dumps(secret)}}}', call_id=f"c{secret}")
+    begun, turn = passed(ToolCallDelta(0, call.name, call.id), ModelTurn(content="", tool_calls=(call,)))
+    assert secret not in f"{begun!r}"
+    (clean,) = turn.tool_calls
+    assert (clean.name, clean.id) == (f"f{IN_PLACE}", f"c{IN_PLACE}")
+    assert set(json.loads(clean.arguments).values()) == {IN_PLACE}

@@ -19,6 +19,7 @@ from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
 from tests.core.runtime.runtime_fixtures import stage as make_stage
+from tests.waiting import look_until
 
 READ = ToolDeclaration(
     "read",
@@ -155,3 +156,27 @@ async def _carry_out(plan: list[Any]) -> None:
 def _as_call(step: tuple[str, str, str | None]) -> Any:
     kind, key, value = step
     return call("read", key=key) if kind == "read" else call("run_python", code=f"{key} {value}")
+
+
+@pytest.mark.parametrize("kernel_id", ["k", "another", None], ids=["same kernel", "another kernel", "no kernel"])
+async def test_no_other_conversation_has_an_outcome(stage: Stage, kernel_id: str | None) -> None:
+    """So no other user: a conversation is of one kernel, whose version is the same here all the time."""
+    await go(stage, A)
+    mine = stage.conversation
+    stage.conversation = await stage.runtime.create_conversation(kernel_id=kernel_id, notebook_path="work/test.ipynb")
+    stage.conversation.client_came()
+    assert [one.cached_at for one in await go(stage, A)] == [None]
+    assert len(stage.executor.ran) == 2
+    stage.conversation = mine
+    assert [one.cached_at is not None for one in await go(stage, A)] == [True]
+
+
+async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
+    _, given_again = await go(stage, A, A)
+    with ScriptedModel([A, say("Done.")]) as model:
+        stage.use(model)
+        run_id = await stage.conversation.retry_call(given_again.tool_call_id)
+        await stage.until(lambda: len(stage.of(ToolCompleteEvent)) == 3)
+        await look_until(lambda: stage.conversation.has_ended(run_id))
+    assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
+    assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]

@@ -8,9 +8,12 @@ from agent_kernel.approvals.scripted import approve
 from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.redaction import IN_PLACE
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.testing import call, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import OutputSink
 from tests.core.runtime.runtime_fixtures import YES, FunctionExecutor, Stage, Stages
 
@@ -70,3 +73,14 @@ async def test_what_a_person_approved_is_shown_as_it_is(stages: Stages, by_scrip
         await stage.run("Show.", YES)
     said = json.dumps(list(stage.model.requests[1].messages))
     assert (KEY in said) is (KEY in printed(stage, "stdout")) is not by_script
+
+
+async def test_the_file_on_a_card_is_shown_without_keys(stages: Stages) -> None:
+    executor = FunctionExecutor(card=FileCard(diff=f"-KEY={KEY}\n+KEY=", base="b"))
+    write = call("write_file", call_id="a", path=".env", content="KEY=")
+    stage = await stages([write, say("Done.")], executor=executor, secrets=(KEY,))
+    handle, [asked] = await stage.asking(tools=BUILTIN_TOOLS)
+    assert asked.preview.text == f"-KEY={IN_PLACE}\n+KEY="
+    await stage.decide(Decision(approved=True, digest=asked.digest))
+    await handle.wait()
+    assert executor.ran[0].base == "b"

@@ -1,13 +1,14 @@
 """Calls of MCP servers' tools in a run: without a kernel, bound to a definition, and in a replay without the server."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_kernel.models.base import ModelItem, ModelRequest
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
@@ -117,3 +118,32 @@ async def test_later_requests_have_the_tools_of_servers_that_came_up_meanwhile(s
     [notice] = run.run.notices
     assert notice.content == "No tool of an MCP server fits slow.*, docs.srch0. There are: docs.* (1)."
     assert "slow__look" in [tool.name for tool in await stage.conversation.tools()]
+
+
+async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stages) -> None:
+    turns = [call("docs__search0", query="wait"), say("It took too long.")]
+    stage = await stages(turns, server_tools=Servers(), tool_timeouts={"docs__search0": 0.05})
+    [one] = (await stage.run(policy="allow")).tool_calls
+    why = "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known."
+    assert (one.state, one.result) == ("error", why)
+
+
+async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
+    stage = await stages([SEARCH, say("No."), SEARCH, say("Yes.")], server_tools=Servers())
+    [one] = (await stage.run(policy="plan")).tool_calls
+    assert one.state == "denied"
+    [one] = (await stage.run(rules=("allow docs__search0",))).tool_calls
+    assert (one.state, one.by) == ("success", "policy")
+
+
+async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its_tool_otherwise(stages: Stages) -> None:
+    servers = Servers()
+
+    async def redefined(_: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        servers.tools = [declared("docs", "search0", "Deletes 0.", OBJECT)]
+        yield SEARCH
+
+    stage = await stages([SEARCH, SEARCH, redefined, say("Done.")], server_tools=servers)
+    result = await stage.run(policy="allow", server_cache=("docs__search0",))
+    assert [one.cached_at is not None for one in result.tool_calls] == [False, True, False]
+    assert servers.called == ["docs__search0"] * 2

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.approvals.folder_file import parse
 from agent_kernel.approvals.scripted import approve_all
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
@@ -14,7 +15,7 @@ from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.turns.pauses import outside_walls
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, run_view
 
 RUN_SHELL = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_shell")
 IN_FOLDER, BUT_UDP = "writes only in this folder", "no network but UDP"
@@ -112,3 +113,22 @@ async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls
     await stage.until_runs(asked.tool_call_id)
     with pytest.raises(IllegalTransition, match="no walls around run_python"):
         outside_walls(ended.model_copy(update={"tool_name": "run_python"}))
+
+
+@pytest.mark.parametrize(
+    ("site", "file", "level", "note"),
+    [
+        ("workspace", "read-only", "read-only", None),
+        ("read-only", "workspace", "read-only", 'walls = "workspace" changes nothing'),
+        ("workspace", "none", "workspace", 'walls = "none" changes nothing'),
+    ],
+)
+async def test_a_folders_file_makes_walls_stricter_never_looser(
+    stages: Stages, site: WallLevel, file: WallLevel, level: str, note: str | None
+) -> None:
+    limits = parse(f'walls = "{file}"'.encode(), ".agent-kernel.toml")
+    stage = await started(stages, BUBBLEWRAP, {"shell_walls": site, "read_limits": lambda _: limits})
+    assert (await facts(stage))[-1] == f"walls: {level} (bubblewrap)."
+    policy = run_view(stage).policy
+    assert any(note in said for said in policy.notes) if note else policy.notes == []
+    assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")

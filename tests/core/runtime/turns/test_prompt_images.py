@@ -119,3 +119,11 @@ async def test_what_is_mentioned_goes_to_the_model_with_the_prompt(stages: Stage
     assert content.startswith(prompt)
     assert f"{MENTIONS_OPEN}@sales is the variable sales: pandas.DataFrame 3 x 2\n</notebook_context>" in content
     assert (run.mentions, run.notices) == (["@sales"], [])
+
+
+async def test_a_key_in_what_is_mentioned_does_not_reach_the_model(stages: Stages) -> None:
+    secret, shaped = "a-secret-of-the-server", "AKIAIOSFODNN7EXAMPLE"
+    executor = FunctionExecutor(mentions={"a.txt": Mention(name="a.txt", text=f"the file: {secret} {shaped}")})
+    stage = await stages([say("Yes.")], executor=executor, secrets=(secret,))
+    await stage.run("See @a.txt")
+    assert "the file: [API key] [API key]" in str(stage.model.requests[0].messages)
