@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.errors import LogUnavailable
+from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.testing import FakeOpenAI, ScriptedModel, call
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
@@ -89,3 +91,19 @@ async def test_without_a_usable_log_the_server_starts_and_says_what_is_wrong(tmp
         assert status == 503
         assert "can't be opened" in body["message"]
         assert (await server.ask("GET", "api/status"))[0] == 200
+
+
+async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_again() -> None:
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        one = await stage(model)
+        handle = await one.start()
+        [request] = await one.requests()
+        await one.set_read_only(True)
+        with pytest.raises(LogUnavailable, match="can't be written"):
+            await one.conversation.route_decision(request.approval_id, Decision(approved=True))
+        assert one.executor.ran == []
+        await one.set_read_only(False)
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
+        assert (await handle.wait()).run.status == "complete"
+        assert len(one.executor.ran) == 1
+        await one.close()

@@ -76,3 +76,7 @@ def test_no_rule_opens_a_mode_that_never_acts(mode: PolicyMode, rule: str) -> No
 def test_a_rule_that_is_not_understood_is_refused_not_ignored(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not understood"):
         Policy([text])
+
+
+def test_an_edited_call_is_never_approved_by_a_rule_or_a_mode() -> None:
+    assert Policy(["allow *"], "allow").judge(judged(edited=True)).approval == "ask"

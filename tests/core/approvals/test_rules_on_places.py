@@ -8,8 +8,9 @@ from agent_kernel.approvals.offers import offered_rules
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.protocol.calls import Place, ToolVerdict
+from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.vocabulary import Approval
-from agent_kernel.testing import call, say
+from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import YES, FunctionExecutor, Stages
@@ -116,3 +117,32 @@ async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: An
     stage = await stages([X, say("ok")], executor=Silent())
     result = await stage.run("Go", YES, tools=(WRITE,), policy=mode, rules=(CSV,))
     assert result.tool_calls[0].state == "success"
+
+
+async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
+    stage = await stages([X, say("ok")], executor=executor)
+    handle, _ = await stage.asking(tools=(WRITE,))
+    [shown] = await stage.runtime.list_calls("awaiting_approval")
+    await stage.approve()
+    await handle.wait()
+    assert [one.place for one in (shown, *executor.ran)] == [outside("/big/x.csv")] * 2
+
+
+async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
+    stage = await stages([X, say("ok")], executor=executor)
+    edited = Decision(approved=True, edited_input='{"path": "b.csv", "content": "1"}')
+    await stage.run("Go", edited, tools=(WRITE,))
+    assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
+
+
+async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"data/x.csv": "/home/ana/y.csv"})
+    stage = await stages([calls(X, call("write_file", path="data/z.csv", content="1")), say("ok")], executor=executor)
+    handle, requests = await stage.asking(2, tools=(WRITE,))
+    del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
+    plain = next(one for one in requests if "data/z" in one.tool_input)
+    await stage.decide(Decision(approved=True, scope="conversation", rule=CSV), plain)
+    await handle.wait()
+    assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}

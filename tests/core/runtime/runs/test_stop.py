@@ -21,6 +21,7 @@ from tests.core.runtime.runtime_fixtures import (
     FunctionExecutor,
     InterruptibleExecutor,
     Stages,
+    continue_unknown,
     run_view,
     states,
     until_paused,
@@ -180,3 +181,13 @@ async def test_when_the_time_is_up_what_runs_is_interrupted_what_waits_never_beg
     assert USED_UP in stage.told()[0]
     assert "by the user" not in stage.told()[0]
     assert result.text == "Done."
+
+
+async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: Stages) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    stage = await stages([ONE, say("ok")], executor=FunctionExecutor(broken))
+    handle = await stage.start(policy="allow")
+    await continue_unknown(stage)
+    assert states(await handle.wait()) == {"a": "unknown"}

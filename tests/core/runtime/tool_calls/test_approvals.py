@@ -13,7 +13,7 @@ from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.testing import call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import OutputSink
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stages, states
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, YES, FunctionExecutor, Stages, states
 
 ONE = call("run_python", code="1", call_id="a")
 TWO = calls(ONE, call("run_python", code="2", call_id="b"))
@@ -161,3 +161,9 @@ async def test_a_model_is_not_told_of_an_outcome_that_is_not_in_the_log(stages: 
     await stage.run("And now?")
     assert stage.roles() == ["system", "user", "assistant", "tool", "user"]
     assert stage.told()[0].startswith("Outcome unknown.")
+
+
+async def test_a_site_caps_what_a_notebook_may_choose(stages: Stages) -> None:
+    stage = await stages([ONE, say("ok")], policy_cap="ask")
+    result = await stage.run("Go", YES, policy="allow", rules=("allow *",))
+    assert (result.run.policy.mode, result.tool_calls[0].by) == ("ask", "user")

@@ -1,16 +1,21 @@
 """A person switches the policy of a conversation while it goes on."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.calls import ApprovedCall
-from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent
+from agent_kernel.protocol.calls import ApprovedCall, ToolVerdict
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, ToolCompleteEvent
 from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import (
+    LOOK,
+    NO,
+    RUN_PYTHON,
     YES,
     FunctionExecutor,
     Stage,
@@ -105,3 +110,38 @@ async def test_the_switch_outlives_the_server(stages: Stages, tmp_path: Path) ->
         assert [one.state for one in await again.calls()] == ["awaiting_approval"]
         await again.approve()
         assert [one.by for one in (await again.handles[0].wait()).tool_calls] == ["user", "policy"]
+
+
+async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then(stages: Stages) -> None:
+    class Slow(FunctionExecutor):
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
+            await stage.conversation.switch_policy("deny")
+            return ToolVerdict("allow")
+
+    own = replace(LOOK, name="own", approval="dynamic", read_only=False)
+    stage = await stages([call("own", call_id="a"), say("done")], executor=Slow())
+    assert states(await stage.run(tools=(own,), policy="allow")) == {"a": "denied"}
+    assert stage.executor.ran == []
+
+
+async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_waits(stages: Stages) -> None:
+    stage = await stages([calls(A, call("other", call_id="b")), say("done")])
+    other = replace(LOOK, name="other", approval="ask", read_only=False)
+    handle, [first, second] = await stage.asking(2, tools=(RUN_PYTHON, other))
+    await stage.conversation.switch_policy("allow")
+    await stage.decide(Decision(approved=True, scope="conversation"), first)
+    await stage.until(lambda: stage.of(ToolCompleteEvent))
+    [waiting] = await stage.runtime.list_calls("awaiting_approval")
+    assert waiting.approval_id == second.approval_id
+    await stage.approve(second)
+    await handle.wait()
+
+
+async def test_later_prompts_that_name_no_policy_have_it_too_and_one_that_names_its_own_does_not(
+    stages: Stages,
+) -> None:
+    stage = await stages([say("1"), say("2"), A, say("3")])
+    await stage.run()
+    assert (await stage.conversation.switch_policy("allow")).run_id is None
+    assert (await stage.run()).run.policy.mode == "allow"
+    assert (await stage.run("Go", NO, policy="ask")).run.policy.mode == "ask"

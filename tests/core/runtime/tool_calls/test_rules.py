@@ -158,3 +158,15 @@ async def test_a_rule_of_a_run_is_seen_survives_a_restart_is_taken_back_and_ends
         assert await after.runtime.list_rules() == []
         asked = await after.run(script=(ScriptedDecision(approved=False),))
         assert [one.by for one in asked.tool_calls] == ["script"], "the next run asks"
+
+
+async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(stages: Stages) -> None:
+    turns = [call("run_python", code="1", call_id=name) for name in "ab"]
+    stage = await stages([*turns, call("run_python", code="2", call_id="c"), say("done")])
+    handle, [first] = await stage.asking()
+    exact = first.rules[1].text
+    await stage.decide(ALWAYS.model_copy(update={"rule": exact}))
+    assert (await stage.deny(2)).tool_call_id == "c"
+    result = await handle.wait()
+    assert [one.by for one in result.tool_calls] == ["user", "policy", "user"]
+    assert [rule.text for rule in result.run.policy.rules] == [exact]

@@ -22,6 +22,7 @@ from tests.core.runtime.runtime_fixtures import ASK_USER, LOOK, RUN_PYTHON, YES,
 
 X1, X9 = {"code": "x = 1"}, {"code": "x = 9"}
 ONE, NINE = call("run_python", **X1), call("run_python", **X9)
+DENY_NINE = ('deny run_python where code is "x = 9"',)
 
 
 def recorded(approved: bool, arguments: dict[str, Any], **more: Any) -> ScriptedDecision:
@@ -183,3 +184,26 @@ async def test_a_run_of_a_recording_goes_on_with_its_decisions_after_a_restart(s
     told = [(one.state, one.by, one.decided_by) for one in result.tool_calls]
     assert told == [("success", "user", None), ("denied", "script", "a recording")]
     assert [ran.arguments_json for ran in again.executor.ran] == ['{"code":"a"}']
+
+
+async def test_what_policy_denies_stays_denied_and_what_it_allows_uses_no_decision(stages: Stages) -> None:
+    result = await run(await stages([calls(NINE, call("look"), ONE), say("ok")]), approve(), rules=DENY_NINE)
+    assert outcomes(result) == [("denied", "policy"), ("success", "policy"), ("success", "script")]
+
+
+async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> None:
+    stage = await stages([say("1"), ONE, say("2")])
+    await run(stage, approve())
+    await stage.conversation.send_message("And now?")
+    await stage.deny()
+    await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
+
+
+@pytest.mark.parametrize(("new", "rules"), [({"cod": "1"}, ()), (X9, DENY_NINE)])
+async def test_an_edit_that_does_not_fit_or_is_denied_runs_nothing(
+    stages: Stages, new: dict[str, Any], rules: tuple[str, ...]
+) -> None:
+    stage = await stages([ONE, say("ok")])
+    result = await run(stage, edit(new, "run_python"), rules=rules)
+    assert (outcomes(result), stage.executor.ran) == ([("denied", "policy")], [])
+    assert "The script's edit of this call was refused." in (result.tool_calls[0].reason or "")

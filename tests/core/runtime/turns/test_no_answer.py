@@ -11,6 +11,7 @@ from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import render_record
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import CHAT, WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stage, Stages
@@ -99,3 +100,14 @@ async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(st
     assert record_of(cut).index(CUT_BY_LENGTH) < record_of(cut).index("Half an ans")
     assert [event.finish_reason for event in stage.of(CompleteEvent)] == ["length", "stop"]
     assert [run.finish_reason for run in (await stage.conversation.view()).runs] == ["length", "stop"]
+
+
+@each_api
+async def test_a_filtered_answer_is_none_its_words_stay_on_the_card_and_its_calls_do_not_run(
+    stages: Stages, api: WireApi
+) -> None:
+    turn = calls(call("run_python", call_id="c", code="1"), text="Half an ans")
+    filtered = [*api.events_of(turn)[:-1], *api.events_of(ModelTurn("", finish_reason="content_filter"))[-1:]]
+    why = {"chat": "filter stopped", "responses": "filter stopped", "messages": "service refused to answer"}[api.name]
+    stage = await fails_and_is_tried_again(stages, api, Reply(body=api.event_stream(filtered)), why, left="Half an ans")
+    assert [ran.tool_name for ran in stage.executor.ran] == ["look"]

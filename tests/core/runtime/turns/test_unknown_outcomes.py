@@ -108,3 +108,11 @@ async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> No
         result = await (await conversation.start_run(spec, dying())).wait()
         await runtime.aclose()
     assert (result.text, result.tool_calls[0].unknown_answer) == ("I see.", None)
+
+
+async def test_the_same_call_is_asked_about_in_a_later_run_too(stages: Stages) -> None:
+    stage, handle = await died(stages, say("I see."), AGAIN)
+    await stage.conversation.answer_unknown("a", "continue")
+    await handle.wait()
+    await stage.asking(policy="allow")
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
