@@ -68,6 +68,7 @@ class RanCells:
         self._lock = threading.Lock()
         self._begun: dict[int, _Begun] = {}
         """The cells that run, by thread: beside the one of the notebook there may be one in each subshell."""
+        self._before = self._last_error()
         shell.events.register("pre_run_cell", self._on_start)
         shell.events.register("post_run_cell", self._on_end)
         display_pub: Any = shell.display_pub
@@ -75,6 +76,14 @@ class RanCells:
             for stream in (sys.stdout, sys.stderr):
                 self._watch(stream)
             display_pub.register_hook(self._on_display)
+
+    def _last_error(self) -> dict[int, str]:
+        """The last error before this was here, by the number of its cell: Python still has it."""
+        value, known = getattr(sys, "last_value", None), getattr(self._shell.history_manager, "exceptions", {})
+        number = max(known, default=0)
+        if value is None or self._stored(number).get("ename") != type_name(value).rpartition(".")[2]:
+            return {}
+        return {number: self._text_of(value, self._stored(number).get("evalue"))}
 
     def _watch(self, stream: Any) -> None:
         """Its hooks belong to the thread that sends."""
@@ -194,8 +203,8 @@ class RanCells:
     def _traceback(self, number: int) -> str | None:
         """How a cell failed before this was here: as IPython has shown it."""
         stored = self._stored(number)
-        if not stored:
-            return None
+        if not stored or number in self._before:
+            return self._before.get(number)
         head = ": ".join(_texts([stored.get("ename"), stored.get("evalue")]))
         lines = plain("\n".join(_texts(stored.get("traceback", ()))))
         return f"{head[:_TRACEBACK]}\n{lines[-_TRACEBACK:]}"
