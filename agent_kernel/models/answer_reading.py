@@ -61,30 +61,30 @@ class SizeLimit:
 
 
 class AnswerBody:
-    """The body of an answer: server-sent events."""
+    """The body of an answer: server-sent events, or one JSON object if the server did not stream."""
 
     def __init__(self, size: SizeLimit) -> None:
+        self.streamed = True
         self._size = size
         self._events = EventReader()
-        self._start = b""
-        """The first bytes, until it is clear that they are events."""
+        self._kept = b""
+        """The first bytes, until it is clear what they are; the whole body, if it is not streamed."""
         self._begun = False
         self._unread = 0
-        """Bytes since the last event."""
+        """Bytes since the last event, or of the whole body if it is not streamed."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of the events that `chunk` completes. Raises `Fault` for what is no stream, as a web page, and for
-        one event too long."""
+        """The data of the events that `chunk` completes. Raises `Fault` for a web page, and for one event too long."""
         self._unread += len(chunk)
         if not self._begun:
-            chunk = self._start = (self._start + chunk).removeprefix(_BYTE_ORDER_MARK).lstrip()
+            chunk = self._kept = (self._kept + chunk).removeprefix(_BYTE_ORDER_MARK).lstrip()
             self._begun = not _BYTE_ORDER_MARK.startswith(chunk)
+            self.streamed = not chunk.startswith(b"{")
             if chunk.startswith(b"<"):
                 raise Fault("address", "it answered with a web page")
-            if chunk.startswith(b"{"):
-                said = chunk[:MOST_QUOTED].decode("utf-8", "replace")
-                raise Fault("address", f"it answered with JSON in place of a stream: {said}")
-        events = self._events.feed(chunk) if self._begun else []
+        elif not self.streamed:
+            self._kept += chunk
+        events = self._events.feed(chunk) if self._begun and self.streamed else []
         if events:
             self._unread = 0
             self._size.take_events(events)
@@ -93,7 +93,9 @@ class AnswerBody:
         return events
 
     def finish(self) -> list[bytes]:
-        """The last event, if its closing blank line never came."""
+        """The last event, if its closing blank line never came; the whole body, if it was not streamed."""
+        if not self.streamed:
+            return [self._kept]
         return [event for event in self._events.finish() if event.strip()]
 
 
@@ -185,6 +187,8 @@ class AnswerReader(ABC):
         for event in self._body.finish():
             self._take(event)
         if not self._seen:
+            if not self._body.streamed:
+                raise Fault("address", "it answered with JSON that holds no answer")
             raise Fault("answer", "the server sent no answer", retry=True)
         self._end()
         return [*self._deltas.take(), self._turn()]
@@ -204,7 +208,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _add_event(self, event: dict[str, Any]) -> None:
-        """Take in one event. Raises `Fault`."""
+        """Take in one event, or the whole body if it was not streamed. Raises `Fault`."""
 
     @abstractmethod
     def _end(self) -> None:

@@ -81,7 +81,7 @@ class ChatReader(AnswerReader):
         if choice.get("finish_reason"):
             self._finish = str(choice["finish_reason"]).lower()
             self._reason = as_text(choice.get("native_finish_reason")) or str(choice["finish_reason"])
-        delta = choice.get("delta")
+        delta = choice.get("delta") or choice.get("message")
         if delta:
             self._add_delta(delta)
 

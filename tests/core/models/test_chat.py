@@ -264,3 +264,12 @@ def test_nothing_empty_is_sent(blank: str) -> None:
         asked("a") | {"content": None},
         {"role": "tool", "tool_call_id": "a", "content": "(no output)"},
     ]
+
+
+def test_an_answer_that_the_server_does_not_stream_is_read_whole() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "run_python", "arguments": '{"code":"1"}'}}
+    said = {"role": "assistant", "content": "Look.", "tool_calls": [call]}
+    body = json.dumps({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": said}]})
+    turn: Any = read(body.encode())[-1]
+    assert turn.content == "Look."
+    assert [(one.name, one.arguments) for one in turn.tool_calls] == [("run_python", '{"code":"1"}')]
