@@ -277,3 +277,16 @@ async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_go
         assert (status, tools({"messages": loaded})[0]["errorText"]) == (200, tools(state)[0]["errorText"])
         await one.close()
     assert ran.read_text() == "x"
+
+
+async def test_of_two_pages_that_decide_differently_one_wins_and_both_show_it(
+    count: Count, page: OpenPage, api: Api
+) -> None:
+    counted = await count(say("Done."))
+    other = await page()
+    await other.open(messages=await whole(counted.page, api))
+    pages, approval_id = (counted.page, other), counted.part["approval"]["id"]
+    await asyncio.gather(*(each("decide", id=approval_id, approved=each is other) for each in pages))
+    seen = [states(await each.said("Done.")) for each in pages]
+    assert seen[0] == seen[1]
+    assert await counted.times() == (seen[0] == ["output-available"])

@@ -89,9 +89,9 @@ class Server:
     async def __aexit__(self, *_: object) -> None:
         await self.kill()
 
-    async def start(self) -> None:
+    async def start(self, port: int | None = None) -> None:
         """Start, and wait until the extension answers."""
-        self.port = free_port()
+        self.port = port or free_port()
         self.directory.mkdir(parents=True, exist_ok=True)
         arguments = [
             *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ip=127.0.0.1"),

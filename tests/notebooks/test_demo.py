@@ -64,3 +64,9 @@ def test_the_recorded_answers_are_true_of_the_data(demo: Recording) -> None:
         assert f"{(complete['species'] == species).sum()} {species}" in counts
     for step in (1, 2):
         assert {len(complete), len(penguins)} <= set(numbers(answer(demo, 2, step)))
+
+
+def test_where_a_script_answers_one_call_is_denied_and_a_person_decides_themselves(demo: Recording) -> None:
+    assert [decision.approved for decision in demo.decisions].count(False) == 1
+    calls = [(turn.turn.prompt, one.name, one.arguments) for turn in demo.turns for one in turn.turn.answer.calls]
+    assert all((one.prompt, one.tool, one.arguments) in calls and one.digest is None for one in demo.decisions)

@@ -1,10 +1,13 @@
 """Runs with no server: the runtime in the kernel's own process, with a page and without one."""
 
 import ast
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.notebooks.headless import SETUP
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
@@ -95,3 +98,18 @@ def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: Te
     model_kernel.run("(denied,) = agent(*turns).run('go').tool_calls", allow_stdin=True)
     assert "Nobody could be asked" in model_kernel.value("denied.reason")
     assert model_kernel.value("denied.by") == "'policy'"
+
+
+def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".agent-kernel.toml").write_text('policy = "plan"\nrules = ["allow *"]\n')
+    monkeypatch.chdir(tmp_path)
+    kernel = start_kernel()
+    kernel.run(f"{SETUP}{ANSWER}%load_ext agent_kernel")
+    kernel.run("run = agent(*turns, policy=ak.Policy(['allow run_python'], 'allow')).run('What is 6 * 7?')")
+    assert states(kernel) == "[('run_python', 'denied', 'policy')]"
+    said = kernel.run("%agent config").streams()
+    assert "Runs here are limited by .agent-kernel.toml: at most plan." in said
+    assert "the rule 'allow *' is not used, because a file can only tighten." in said
+    assert "Limited by .agent-kernel.toml: at most plan.\n" in kernel.run("%agent rules").streams()

@@ -152,3 +152,8 @@ def test_a_prompt_is_sent_with_what_it_mentions(
     scripted.run("from agent_kernel.notebook.run import state_of; view = state_of(run).view")
     assert scripted.value("view.mentions") == "['@sales', '@sales.csv', '@[2]']"
     assert "hidden files are not read" in scripted.value("view.notices")
+
+
+def test_none_of_the_users_code_runs(tmp_path: Path) -> None:
+    assert told(tmp_path, "odd.name", odd=Noisy()).endswith(".Noisy")
+    assert Noisy.ran == []

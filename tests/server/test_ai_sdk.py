@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server import ai_sdk_handlers
+from agent_kernel.testing.wire.reply import Reply
+from agent_kernel_server import ai_sdk_handlers, identity
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Kernel, chat_chunks, chat_text
 from tests.server.serving import Server
+from tests.server.test_channel import Switchable
 
 CHAT = ("ai-sdk", "chat")
 
@@ -157,3 +159,16 @@ class TestPictures:
         _, messages = await api("GET", *CHAT, "chat")
         assert [part["type"] for part in messages[0]["parts"]] == ["file", "file", "text"]
         assert [part["url"] for part in messages[0]["parts"][:2]] == first
+
+
+@pytest.mark.parametrize("server_traits", [{"authorizer_class": Switchable}])
+async def test_a_reader_who_loses_the_right_is_shown_no_more_of_an_answer(
+    post: Post, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+    model.add(Reply(hang_after=0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Switchable, "blind", lambda: bool(model.requests))
+        chunks = await post(asking())
+    assert chunks[-1] == {"type": "error", "errorText": "You may not look at this conversation any more."}
+    assert "finish" not in [chunk["type"] for chunk in chunks]

@@ -10,6 +10,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.client import Api, Kernel, OpenChannel, open_notebook
 from tests.server.serving import Server
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 
@@ -62,3 +63,30 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     of = partial(api.get, "runs", run_id=ended["run_id"], limit="0")
     assert [one["run_id"] for one in await of(notebook="renamed.ipynb")] == [ended["run_id"]]
     assert await of(notebook="first.ipynb") == await api.get("runs", run_id="run_0") == []
+
+
+async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_by_state(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("ask_user", question="Which one?"), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    body = {"content": "First.", "watched": True}
+    first = (await api("POST", "conversations", conversation_id, "runs", body=body))[1]["run_id"]
+    second = await api.start_run(conversation_id, "Second.")
+
+    async def waits() -> Any:
+        runs = await api.get("runs", state="open")
+        return runs if runs[0]["waits_for"] else None
+
+    async def ids(**params: str) -> list[str]:
+        return [run["run_id"] for run in await api.get("runs", **params)]
+
+    runs = await look_until(waits, "the question")
+    assert [run["run_id"] for run in runs] == [first, second]
+    assert [(wait["kind"], wait["tool_name"]) for wait in runs[0]["waits_for"]] == [("answer", "ask_user")]
+    assert [(wait["kind"], wait["run_id"]) for wait in runs[1]["waits_for"]] == [("run", first)]
+    assert (await ids(state="queued"), await ids(limit="0", state="open")) == ([second], [first, second])
+    await api("POST", "conversations", conversation_id, "runs", first, "cancel")
+    await api.ended(conversation_id)
+    assert set(await ids()) == {first, second}
+    assert (await ids(limit="1"), await ids(limit="0")) == ([second], [])

@@ -1,9 +1,13 @@
 """The measures of a server: as JSON for those who may look, and for Prometheus on Jupyter Server's own page."""
 
+from dataclasses import replace
+from decimal import Decimal
+
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent_kernel.log.measures import CallMeasure, Turn
+from agent_kernel.log.measures import CallMeasure, RunMeasure, Turn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server import prometheus
 from tests.server.client import Api, Fetch, Kernel
@@ -119,3 +123,43 @@ async def test_labels_are_few_whatever_tools_and_models_are_named(
     models = [key for key in after if key.startswith("agent_kernel_tokens_total")]
     assert (len(models), max(map(len, models)) < 200) == (prometheus.MOST_MODELS + 1, True)
     assert after["agent_kernel_tokens_total{kind=input,model=other}"] == 99 - prometheus.MOST_MODELS
+
+
+def test_each_measure_has_its_lines_with_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside those of a notebook, above."""
+    monkeypatch.setattr(prometheus, "_models", set())
+    before = read_page(generate_latest().decode())
+    ran = CallMeasure("run_shell", "m", "success", "user", None, 40_000, 2_500, 900, truncated=False, cached=False)
+    timed_out = replace(ran, outcome="error", error="timed_out", call_ms=400_000, result_bytes=123_456, truncated=True)
+    denied = replace(ran, outcome="denied", wait_ms=500, call_ms=None, result_bytes=None)
+    stored = CallMeasure("read_file", "m", "success", "rule", None, None, None, None, truncated=False, cached=True)
+    prometheus._count([ran, timed_out, denied, stored])
+    prometheus._count([Turn("priced", "", 1_000, 400, 0, 100, 30, Decimal("0.25"), partial=False)])
+    prometheus._count([RunMeasure("m", "cancelled", 3, 750)])
+    after = grown(before, read_page(generate_latest().decode()))
+    buckets = {key: after.pop(key) for key in list(after) if "_bucket" in key}
+    assert after == {
+        "agent_kernel_calls_total{decided_by=user,status=success,tool=run_shell}": 1,
+        "agent_kernel_calls_total{decided_by=user,status=error,tool=run_shell}": 1,
+        "agent_kernel_calls_total{decided_by=user,status=denied,tool=run_shell}": 1,
+        "agent_kernel_calls_total{decided_by=rule,status=success,tool=read_file}": 1,
+        "agent_kernel_call_errors_total{kind=timed_out,tool=run_shell}": 1,
+        "agent_kernel_wait_seconds_count{tool=run_shell}": 3,
+        "agent_kernel_wait_seconds_sum{tool=run_shell}": 40 + 40 + 0.5,
+        "agent_kernel_call_seconds_count{tool=run_shell}": 2,
+        "agent_kernel_call_seconds_sum{tool=run_shell}": 2.5 + 400,
+        "agent_kernel_result_bytes_count{tool=run_shell}": 2,
+        "agent_kernel_result_bytes_sum{tool=run_shell}": 900 + 123_456,
+        "agent_kernel_truncated_results_total{tool=run_shell}": 1,
+        "agent_kernel_cache_hits_total{tool=read_file}": 1,
+        "agent_kernel_tokens_total{kind=input,model=priced}": 1_000,
+        "agent_kernel_tokens_total{kind=cached,model=priced}": 400,
+        "agent_kernel_tokens_total{kind=output,model=priced}": 100,
+        "agent_kernel_tokens_total{kind=reasoning,model=priced}": 30,
+        "agent_kernel_cost_usd_total{model=priced}": 0.25,
+        "agent_kernel_runs_total{status=cancelled}": 1,
+        "agent_kernel_first_token_seconds_count": 1,
+        "agent_kernel_first_token_seconds_sum": 0.75,
+    }
+    waited = "agent_kernel_wait_seconds_bucket{le=%s,tool=run_shell}"
+    assert (buckets[waited % "30.0"], buckets[waited % "60.0"]) == (1, 3)

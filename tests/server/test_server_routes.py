@@ -168,3 +168,16 @@ class TestALogOfAnotherSchema:
         assert f"The log at {tmp_path / 'agent-kernel.sqlite'} is from before" in body["message"]
         (tmp_path / "agent-kernel.sqlite").rename(tmp_path / "away")
         assert (await api("POST", "conversations"))[0] == 201, "no restart is needed"
+
+
+async def test_conversations_are_listed_whole_and_in_pages(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Four."))
+    names = [await api.new_conversation() for _ in range(3)]
+    await api.start_run(names[1], "What is 2 + 2?")
+    whole = await api.ended(names[1])
+    listed = await api.get("conversations")
+    assert [one["conversation_id"] for one in listed] == names
+    assert listed[1] == whole
+    assert await api.get("conversations", after=names[0], limit="1") == [whole]
+    assert await api.get("conversations", limit="0") == []
+    assert (await api("GET", "conversations", params={"after": "nowhere"}))[0] == 404
