@@ -57,3 +57,15 @@ async def test_a_run_neither_ends_nor_expires_and_its_durations_are_true(clock: 
         assert [event.seq for event in one.events] == list(range(1, len(one.events) + 1))
         assert "Done." in render_record(result.run, result.messages, result.tool_calls)["text/plain"]
         await one.close()
+
+
+async def test_a_call_that_waits_expires_after_its_time_and_not_at_a_jump(clock: Clock) -> None:
+    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
+        one = await stage(model, approval_seconds=0.3)
+        handle = await one.start()
+        [request] = await one.requests()
+        clock.ahead = -DAY
+        result = await handle.wait()
+        assert [done.state for done in result.tool_calls] == ["expired"]
+        assert request.expires_at is not None
+        await one.close()

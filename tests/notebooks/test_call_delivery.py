@@ -162,3 +162,17 @@ def test_a_cell_behind_one_that_waits_runs_after_it(kernel: TestKernel) -> None:
     for cell in (held, *behind):
         assert kernel.result(cell).ok
     assert kernel.value("order") == "[1, 2, 3, 4]"
+
+
+def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
+    """One that comes just before the main thread blocks is noticed only afterwards."""
+    kernel.run(
+        "from agent_kernel.notebook.execution.call_interrupts import own_signal\n"
+        "def unnoticed():\n"
+        "    own_signal._sent = True\n"
+        "    del own_signal.send\n"
+        "own_signal.send = unnoticed"
+    )
+    taken = begin(kernel, "asleep", SLEEP)
+    stop(kernel, "asleep")
+    kernel.result(taken)

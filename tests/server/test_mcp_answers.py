@@ -1,6 +1,7 @@
 """What servers of others send, without a Jupyter server: lists of tools, results, and their processes' ends."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -14,7 +15,15 @@ import pytest
 from agent_kernel.protocol.views import OutputView
 from agent_kernel_server.mcp_tools import call_results, launcher
 from agent_kernel_server.mcp_tools.call_results import outcome_of
+from agent_kernel_server.mcp_tools.configuration import ServerConfig
+from agent_kernel_server.mcp_tools.tool_server import MOST_TOOLS, McpServer
 from tests.waiting import until
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+
+def listed(name: str, schema: dict[str, Any] = OBJECT) -> types.Tool:
+    return types.Tool(name=name, description=f"Does {name}.", input_schema=schema)
 
 
 def text(said: str) -> types.TextContent:
@@ -74,3 +83,16 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_of_two_tools_of_one_name_the_first_counts_and_bad_ones_are_left_out_and_said(tmp_path: Path) -> None:
+    config = ServerConfig("peer", "user", command=("peer",))
+    server = McpServer(config, tmp_path, logging.getLogger(), "http://localhost/", tmp_path / "tokens")
+    remote = {"type": "object", "properties": {"a": {"$ref": "https://evil.example/schema.json"}}}
+    again = types.Tool(name="look", description="Another.", input_schema=OBJECT)
+    tools, notes = server._declared([listed("look"), again, listed("remote", remote), listed("add")])
+    assert [(one.name, one.description) for one in tools] == [("peer__look", "Does look."), ("peer__add", "Does add.")]
+    assert notes[0] == "It lists two tools named 'look': the first one counts."
+    assert "remote" in notes[1]
+    tools, notes = server._declared([listed(f"tool{number}") for number in range(MOST_TOOLS + 3)])
+    assert (len(tools), notes) == (MOST_TOOLS, (f"It lists more than {MOST_TOOLS} tools.",))

@@ -17,6 +17,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from agent_kernel.errors import ModelUnavailable
+
 OPENAI = ModelFacts("gpt-5-2026", "https://api.openai.com/v1")
 
 
@@ -72,3 +74,14 @@ async def test_a_run_its_turns_and_its_calls_are_spans_of_one_trace(
     assert (run.attributes or {})["gen_ai.conversation.id"] == result.run.conversation_id
     assert (first.kind, look.kind, look.status.status_code) == (SpanKind.CLIENT, SpanKind.INTERNAL, StatusCode.ERROR)
     assert not [span for span in ours if "secret" in span.to_json()]
+
+
+async def test_a_run_whose_model_fails_has_a_failed_span_without_the_message(
+    stages: Stages, exporter: InMemorySpanExporter
+) -> None:
+    stage = await stages(ScriptedModel([ModelUnavailable("secret words of a service")]))
+    assert (await stage.run()).run.status == "error"
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    assert (spans["invoke_agent agent-kernel"].attributes or {})["error.type"] == "LLM_ERROR"
+    assert (spans["chat scripted"].attributes or {})["error.type"] == "ModelUnavailable"
+    assert not [span for span in spans.values() if "secret" in span.to_json()]

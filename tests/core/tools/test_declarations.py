@@ -14,7 +14,7 @@ from langchain_core.tools import tool as langchain_tool
 from langgraph.prebuilt import InjectedState
 from pydantic import BaseModel
 
-from agent_kernel.errors import ToolDeclarationError
+from agent_kernel.errors import ConfigurationError, ToolDeclarationError
 from agent_kernel.tools.function import as_tool, tool
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -172,3 +172,11 @@ def test_a_langchain_tool_that_takes_what_only_langchains_agents_have_is_refused
     with pytest.raises(ToolDeclarationError, match=r"'state' \(InjectedState\)"):
         as_tool(with_state)
     assert as_tool(without).call({"a": 1}) == 1
+
+
+@pytest.mark.parametrize("cache", [0, "yes"])
+def test_a_cache_is_refused_that_is_no_time_or_of_a_tool_that_acts(cache: Any) -> None:
+    with pytest.raises(ConfigurationError, match="The tool 'drop_rows' can't be cached: cache= takes True or a number"):
+        tool(read_only=True, cache=cache)(drop_rows)
+    with pytest.raises(ConfigurationError, match="'drop_rows' can't be cached: it is not read-only"):
+        tool(cache=True)(drop_rows)

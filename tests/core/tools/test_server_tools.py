@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.approvals.rules import JudgedCall, Rule, weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments, ToolDeclarationError
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.server_tools import chosen, declared, definition_digest, difference, find, name_of
 
@@ -71,3 +71,7 @@ def test_with_more_than_40_tools_those_of_servers_are_searched() -> None:
     with pytest.raises(InvalidArguments, match="find_tools"):
         registry.validate(name, raw)
     assert ToolRegistry([*BUILTIN_TOOLS, many[0]], lean=True).searches("find_tools")
+
+
+def test_a_kernel_can_not_declare_a_servers_tool() -> None:
+    assert no_looser(declared("s", "t", "", OBJECT)).origin is None

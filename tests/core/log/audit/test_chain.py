@@ -16,6 +16,7 @@ from agent_kernel.log.tables import make_tables
 from agent_kernel.tools.arguments import digest
 
 CODE = '{"code":"1"}'
+EDITED = '{"code":"2"}'
 YES = tool_calls.Verdict(True, "user", decided_by="ana", scope="conversation")
 
 
@@ -161,3 +162,26 @@ def test_the_export_takes_one_conversation_or_what_is_new(log: Path, capsys: pyt
         assert json.loads(line)["tool_call_id"] == "c9"
     assert cli.main(["audit", "--log", str(log), "--since", "2100-01-01T00:00:01"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_an_edit_is_recorded_with_the_arguments_that_ran(sql: sqlite3.Connection) -> None:
+    approve_and_run(sql, "c4", tool_calls.Verdict(True, "user", edit=tool_calls.Edit(EDITED, digest(EDITED))))
+    decision = lines(sql)[-2]
+    assert (decision["arguments"], decision["edited"], decision["digest"]) == (EDITED, True, digest(EDITED))
+
+
+def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
+    propose(sql, "c4")
+    denial = tool_calls.Verdict(False, "policy", "No shell here.")
+    tool_calls.commit_decision(sql, "apr_c4", denial, [], denial="Denied.")
+    decision, outcome = lines(sql)[-2:]
+    assert (decision["decision"], decision["by"], decision["reason"]) == ("denied", "policy", "No shell here.")
+    assert (outcome["state"], outcome["reason"]) == ("denied", "No shell here.")
+
+
+def test_the_trail_outlives_its_conversation(sql: sqlite3.Connection) -> None:
+    sql.execute("PRAGMA foreign_keys = ON")
+    runs.delete_conversation(sql, "conv")
+    assert sql.execute("SELECT count(*) FROM tool_calls").fetchone() == (0,)
+    assert len(lines(sql)) == 6
+    assert audit.check(sql) is None

@@ -12,6 +12,7 @@ import pytest
 from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
+from agent_kernel.protocol.events import ApprovalResponseEvent
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.dispatch import Right, reply_for
 from agent_kernel.runtime.clients.session import ClientSession
@@ -267,3 +268,12 @@ async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name
         heard = [await line.next() for _ in range(last + 2)]
         assert [frame["seq"] for frame in heard if frame["type"] != "ack"] == list(range(1, last + 1))
         assert [frame["command_id"] for frame in heard if frame["type"] == "ack"] == [page, page]
+
+
+async def test_the_log_names_the_person_of_the_session(stages: Stages, opened: Any) -> None:
+    stage = await asking(stages)
+    [asked] = await stage.requests(1)
+    line = opened(Socket, stage.conversation, person="ana")
+    await line.answer("approval_response", approval_id=asked.approval_id, approved=False)
+    [decided] = await stage.until(lambda: stage.of(ApprovalResponseEvent))
+    assert decided.decided_by == "ana"

@@ -28,3 +28,10 @@ def test_a_call_is_read_for_its_warnings_in_time(tool: str, arguments: dict[str,
 
 def test_an_error_is_cleaned_of_keys_in_time() -> None:
     bounded(SECONDS, lambda: scrub("sk-" * 100_000, ["a-secret-of-some-length"]))
+
+
+def test_what_has_the_shape_of_a_key_is_hidden_and_a_name_stays() -> None:
+    assert (
+        scrub("sk-learn-linear is not sk-Ab1_xyz9 nor Bearer abc", [])
+        == "sk-learn-linear is not [API key] nor [API key]"
+    )
