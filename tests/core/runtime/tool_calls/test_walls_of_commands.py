@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.folder_file import parse
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.approvals.scripted import approve_all
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
@@ -132,3 +134,18 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
     policy = run_view(stage).policy
     assert any(note in said for said in policy.notes) if note else policy.notes == []
     assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
+
+
+@pytest.mark.parametrize(
+    ("rule", "outside", "approval"),
+    [
+        ("allow run_shell", False, "allow"),
+        ("allow run_shell", True, "ask"),
+        ("allow run_shell outside walls", True, "allow"),
+        ("deny run_shell outside walls", True, "deny"),
+    ],
+)
+def test_no_rule_covers_a_command_outside_but_one_that_says_so(rule: str, outside: bool, approval: str) -> None:
+    arguments = {"command": "make"} | ({"outside": True} if outside else {})
+    judged = JudgedCall("run_shell", arguments, "d", "ask", read_only=False, inside=not outside)
+    assert Policy([rule]).judge(judged).approval == approval
