@@ -21,10 +21,10 @@ from tests.core.runtime.runtime_fixtures import (
     FunctionExecutor,
     InterruptibleExecutor,
     Stages,
-    continue_unknown,
     run_view,
     states,
     until_paused,
+    until_unknown,
 )
 
 ONE = call("run_python", code="1", call_id="a")
@@ -189,5 +189,5 @@ async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: S
 
     stage = await stages([ONE, say("ok")], executor=FunctionExecutor(broken))
     handle = await stage.start(policy="allow")
-    await continue_unknown(stage)
+    await stage.conversation.answer_unknown(await until_unknown(stage), "continue")
     assert states(await handle.wait()) == {"a": "unknown"}
