@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from traitlets import TraitError
 
-from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.service_settings import read_limits_of
-from tests.server.client import Api
+from tests.server.client import Api, Kernel
 from tests.server.serving import Server
 
 
@@ -67,3 +67,18 @@ async def test_a_folders_instructions_go_to_the_model_with_the_users_own_and_loo
 def test_a_site_is_told_of_a_setting_that_could_never_hold(trait: str, value: Any, said: str) -> None:
     with pytest.raises(TraitError, match=f"{trait}: {said}"):
         AgentKernelServer(**{trait: value})
+
+
+LIMITED = {"tool_timeouts": {"run_python": 1}, "conversation_budget": {"steps": 1}}
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("extension_traits", [LIMITED])
+async def test_a_sites_timeout_ends_a_call_and_its_budget_of_a_conversation_a_run_that_nobody_sees(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="while True: pass"))
+    view = await api.ended(await api.begin(kernel, policy="allow"))
+    [timed_out], [run] = view["tool_calls"], view["runs"]
+    assert (timed_out["state"], timed_out["reason"]) == ("error", "Timed out after 1 s.")
+    assert run["error"]["message"].startswith("The budget of this conversation is reached: 1 of 1 step")
