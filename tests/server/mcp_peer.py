@@ -49,6 +49,12 @@ def look() -> str:
     return "seen"
 
 
+@server.tool(annotations=types.ToolAnnotations(destructive_hint=True))
+def drop(table: str) -> str:
+    """Drop a table."""
+    return f"dropped {table}"
+
+
 @server.tool()
 async def work(ctx: Context) -> str:
     """Work, with progress and messages."""
