@@ -35,14 +35,21 @@ class _Section:
 
 
 def stats_bundle(usage: UsageReport, metrics: MetricsReport, conversation_id: str) -> dict[str, str]:
-    """The reports as text, and as HTML of the same text. `conversation_id` is the cell's conversation."""
-    parts = [f"No model has been asked since {usage.since} (UTC). Recorded runs are not counted: they cost nothing."]
+    """The reports as a MIME bundle with HTML and plain text. `conversation_id` is the cell's conversation."""
+    plain, html = [], []
     if usage.totals.turns:
-        parts = [_table(_HEADS, [_here(usage, conversation_id), *_lists(usage)], _USAGE_NOTE)]
+        sections = [_here(usage, conversation_id), *_lists(usage)]
+        plain.append(_plain(_HEADS, sections, _USAGE_NOTE))
+        html.append(_html(_HEADS, sections, _USAGE_NOTE))
+    else:
+        text = f"No model has been asked since {usage.since} (UTC). Recorded runs are not counted: they cost nothing."
+        plain.append(text)
+        html.append(f"<p>{escape(text)}</p>")
     if metrics.totals.calls:
-        parts += [_plot(metrics), _table(_CALL_HEADS, _calls(metrics), _CALLS_NOTE)]
-    text = "\n\n".join(parts)
-    return {"text/plain": text, "text/html": f"<pre{OUTPUT_LOOK}>{escape(text)}</pre>"}
+        sections, plot = _calls(metrics), _plot(metrics)
+        plain += [plot, _plain(_CALL_HEADS, sections, _CALLS_NOTE)]
+        html += [f"<pre{OUTPUT_LOOK}>{plot}</pre>", _html(_CALL_HEADS, sections, _CALLS_NOTE)]
+    return {"text/plain": "\n\n".join(plain), "text/html": "".join(html)}
 
 
 def _calls(metrics: MetricsReport) -> list[_Section]:
@@ -110,7 +117,7 @@ def _more(section: _Section) -> str:
     return f"and {section.left_out} more: GET agent-kernel/api/{section.route}" if section.left_out else ""
 
 
-def _table(heads: Sequence[str], sections: Sequence[_Section], note: str) -> str:
+def _plain(heads: Sequence[str], sections: Sequence[_Section], note: str) -> str:
     table = [["", *heads]]
     for section in sections:
         table += [[section.title], *([_shown(name), *cells] for name, cells in section.rows), [_more(section)]]
@@ -123,3 +130,18 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     name, *cells = row
     figures = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=False))
     return "  ".join([name.ljust(widths[0]), *figures]).rstrip()
+
+
+def _html(heads: Sequence[str], sections: Sequence[_Section], note: str) -> str:
+    """Without styles, so that it looks like any other table. Its dollar signs must not be read as mathematics."""
+    row_of_heads = "".join(f"<th>{head}</th>" for head in ("", *heads))
+    parts = [f'<table class="tex2jax_ignore mathjax_ignore"><thead><tr>{row_of_heads}</tr></thead><tbody>']
+    for section in sections:
+        if section.title:
+            parts.append(f'<tr><th colspan="{len(heads) + 1}">{section.title}</th></tr>')
+        for row in section.rows:
+            name, *cells = map(escape, [_shown(row[0]), *row[1]])
+            parts.append(f"<tr><td>{name}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        if section.left_out:
+            parts.append(f'<tr><td colspan="{len(heads) + 1}">{_more(section)}</td></tr>')
+    return "".join([*parts, f"</tbody></table><p>{escape(note)}</p>"])

@@ -8,6 +8,7 @@ import pytest
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
 from agent_kernel.protocol.metrics import CallTotals, DayMetrics, MetricsReport, ToolMetrics
+from agent_kernel.record.texts import OUTPUT_LOOK
 from tests.notebooks.kernel import TestKernel
 
 SPENT: dict[str, Any] = {"turns": 3, "input_tokens": 4_120, "cached_tokens": 3_000, "output_tokens": 512}
@@ -55,8 +56,11 @@ def test_the_tables_say_what_was_spent_and_how_calls_ended_and_make_up_no_cost()
         "run_python 1,234 1,000 34 400 1 min 30 s 12 s",
     ):
         assert line in lines
+    plot = f"2026-11-21  {'▇' * 30} 1,233\n2026-11-02  ▇ 1"
+    assert f"<pre{OUTPUT_LOOK}>{plot}</pre>" in told["text/html"], "in the record's style"
+    assert "<td>local</td><td>3</td><td>4,120</td>" in told["text/html"]
+    assert "<td>&lt;b&gt;" in told["text/html"]
     assert "\u202e" not in "".join(told.values())
-    assert "&lt;b&gt;" in told["text/html"]
 
 
 PRICED = """from agent_kernel.testing import ScriptedModel, say
@@ -79,4 +83,4 @@ def test_without_a_server_it_tells_of_this_kernel(kernel: TestKernel) -> None:
     cell = kernel.run("%agent stats")
     [plain], [html] = cell.shown(), cell.shown("text/html")
     assert "This conversation 1 1,000 0 100 $0.002" in " ".join(plain.split())
-    assert html.startswith("<pre")
+    assert html.startswith("<table")
