@@ -127,7 +127,7 @@ class Client:
                     raise status_fault(
                         response.status_code,
                         await read_whole(response, MOST_REFUSAL_BYTES),
-                        retry_after=parse_retry_after(response.headers),
+                        retry_after=parse_retry_after(response.headers, self.clock.now()),
                         should_retry=response.headers.get("x-should-retry"),
                     )
                 yield response

@@ -1,6 +1,7 @@
 """How often a model service is asked, why again, and when."""
 
 import asyncio
+import email.utils
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -37,12 +38,15 @@ class RetryPolicy:
         return delay * (1 - self.jitter() / 4)
 
 
-def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds to wait that the server asks for, in `retry-after-ms` or `retry-after`."""
+def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds to wait that the server asks for, in `retry-after-ms` or `retry-after` (seconds or an HTTP date)."""
     for header, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         with suppress(KeyError, ValueError):
             seconds = float(headers[header]) / unit
             return seconds if seconds >= 0 else None  # NaN compares false
+    with suppress(ValueError):
+        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, date.timestamp() - now)
     return None
 
 

@@ -1,5 +1,6 @@
 """What a user is told, and what is tried again and when, if a model's server fails or refuses, in whatever shape."""
 
+import email.utils
 import json
 import re
 import socket
@@ -161,6 +162,15 @@ def delays(items: list[ModelItem]) -> list[Delay]:
 )
 def test_a_wait_that_a_body_asks_for_is_read_in_every_services_words(body: Any, seconds: float | None) -> None:
     assert wait_in_body(body) == pytest.approx(seconds)
+
+
+async def test_a_wait_may_be_given_in_milliseconds_or_as_a_date() -> None:
+    clock = VirtualClock()
+    date = email.utils.formatdate(clock.now() + 30.25 + 12, usegmt=True)
+    script = (failure(429, retry_after_ms="250", retry_after="9"), failure(503, retry_after=date), say("Hi"))
+    async with connected(*script, clock=clock) as (_, model):
+        await collect(model)
+    assert clock.slept == [0.25, pytest.approx(42, abs=1)]
 
 
 async def test_each_try_is_said_with_its_time_and_its_cause() -> None:
