@@ -50,7 +50,7 @@ class Listing:
 
 
 class ModelList:
-    """What one endpoint says of its models. For one event loop; `capabilities` and `names` for any
+    """What one endpoint says of its models. For one event loop; `capabilities`, `names` and `with_tools` for any
     thread."""
 
     def __init__(self, client: Client) -> None:
@@ -102,6 +102,10 @@ class ModelList:
     def names(self) -> list[str]:
         """The endpoint's models, as far as they were fetched."""
         return list(self._known)
+
+    def with_tools(self) -> list[str]:
+        """The endpoint's models that take tools, as far as they were fetched."""
+        return [name for name, capabilities in self._known.items() if capabilities.tools]
 
     def _combined(self, wire_name: str, listed: Capabilities) -> Capabilities:
         endpoint = self.client.endpoint

@@ -7,7 +7,7 @@ that are not taken back, another API, requests that are too large, images and to
 import hashlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from agent_kernel.models.api import Api, has_field
 from agent_kernel.models.base import IMAGES, PROVIDER, ModelRequest, WireMessage
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.chat_messages import ANSWERS_END_STEPS, EMPTY_REASONING, SHORT_IDS
+from agent_kernel.models.known import SUGGESTED
 from agent_kernel.models.provider_items import readable_items
 from agent_kernel.models.responses import ResponsesApi
 from agent_kernel.models.service_faults import Fault
@@ -144,6 +145,10 @@ def lacks_route(fault: Fault, wire_name: str) -> bool:
     return fault.status in _NO_SUCH_ROUTE or _NO_ROUTE_WORDS.search(said) is not None
 
 
+def refuses_tools(fault: Fault) -> bool:
+    return _is_refusal(fault) and _NO_TOOLS.search(fault.detail) is not None
+
+
 def _is_refusal(fault: Fault) -> bool:
     return fault.kind == "status" and fault.status in _REFUSALS
 
@@ -151,9 +156,19 @@ def _is_refusal(fault: Fault) -> bool:
 class Fallbacks:
     """Remembers what the service of one model has refused, for the life of the process, and adapts requests to it."""
 
-    def __init__(self, wire_name: str, where: str, api: ApiName, *, takes_tools: bool = True) -> None:
+    def __init__(
+        self,
+        wire_name: str,
+        where: str,
+        api: ApiName,
+        *,
+        takes_tools: bool = True,
+        others: Callable[[], list[str]] = list,
+    ) -> None:
+        """`others` are other models there that take tools, by their names for `--model`."""
         self._model = wire_name
         self._where = where
+        self._others = others
         self.api = APIS[api](wire_name, where)
         """The API that is asked."""
         self._left: tuple[Api, Fault | None] | None = None
@@ -279,7 +294,7 @@ class Fallbacks:
         return None
 
     def _without_tool_calls(self, request: ModelRequest, fault: Fault) -> Amendment | None:
-        if not request.tools or not _is_refusal(fault) or not _NO_TOOLS.search(fault.detail):
+        if not request.tools or not refuses_tools(fault):
             return None
         self._without_tools = f"{self._where} said: {_quoted(fault).rstrip('.')}"
         return Amendment(replace(request, tools=()), self._notice())
@@ -291,10 +306,9 @@ class Fallbacks:
         return replace(request, images=kept)
 
     def _notice(self) -> str:
-        return (
-            f"{self._model} takes no tools ({self._without_tools}), so it answers without them. `%agent models` lists "
-            "those with tools."
-        )
+        others = self._others()[:SUGGESTED]
+        advice = f"With tools there: {', '.join(others)}." if others else "`%agent models` lists those with tools."
+        return f"{self._model} takes no tools ({self._without_tools}), so it answers without them. {advice}"
 
 
 def _to_leave_out(request: ModelRequest) -> set[str]:

@@ -22,7 +22,7 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.catalogue import ModelList
 from agent_kernel.models.client import body_of
-from agent_kernel.models.fallbacks import Fallbacks
+from agent_kernel.models.fallbacks import Amendment, Fallbacks, refuses_tools
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.redaction import Redaction, scrub
 from agent_kernel.models.retry_policy import RetryPolicy, Tries
@@ -70,6 +70,7 @@ class HttpModel:
             endpoint.where,
             endpoint.first_api,
             takes_tools=endpoint.capabilities.tools is not False,
+            others=lambda: [named(other) for other in models.with_tools() if other != wire_name],
         )
 
     def __repr__(self) -> str:
@@ -124,7 +125,7 @@ class HttpModel:
                 fault = caught
             fault.detail = scrub(fault.detail, self.client.secrets())
             tries.note_end(fault)
-            if said is None and amendments < MOST_AMENDMENTS and (amendment := self._fallbacks.amended(request, fault)):
+            if said is None and amendments < MOST_AMENDMENTS and (amendment := await self._amend(request, fault)):
                 amendments += 1
                 tries.take_back()
                 request = amendment.request
@@ -165,6 +166,11 @@ class HttpModel:
         if request.tools and known.tools is False and known.server == "llama.cpp":
             notice = TOOLS_LEFT_OUT.format(model=self._wire_name)
         return request, notice
+
+    async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
+        if refuses_tools(fault):
+            await self._models.listing()  # the notice names other models
+        return self._fallbacks.amended(request, fault)
 
     async def _explained(self, fault: Fault, tries: int, said: Sequence[str] | None) -> ModelError:
         fault = self._fallbacks.told(fault)

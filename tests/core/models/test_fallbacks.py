@@ -20,6 +20,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure, json_reply
 from tests.core.models.model_apis import BY_NAME
 from tests.core.models.model_fixtures import collect, connected, model_at, turn_of
@@ -76,12 +77,13 @@ def test_an_error_that_names_the_other_api_is_understood(said: Fault, api: ApiNa
     ],
 )
 async def test_a_model_that_knows_no_tools_answers_without_them_and_each_run_says_so(message: str) -> None:
-    async with FakeOpenAI([refusal(message, 404), say("Hi"), say("Hi again")]) as server:
+    pages: dict[str, Page] = {"/v1/models": {"data": [{"id": one} for one in ("fake", "qwen3", "gemma3", "llama3.1")]}}
+    async with FakeOpenAI([refusal(message, 404), say("Hi"), say("Hi again")], pages=pages) as server:
         model = model_at(server.url)
         for _ in range(2):
             [notice] = notices(await collect(model, REQUEST))
             assert notice.startswith("fake takes no tools (")
-            assert notice.endswith("so it answers without them. `%agent models` lists those with tools.")
+            assert notice.endswith("so it answers without them. With tools there: qwen3, llama3.1.")
         await model.aclose()
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
 
