@@ -1,6 +1,7 @@
 """`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -40,8 +41,12 @@ from agent_kernel_server.notebooks.open_pages import OpenPages
 from agent_kernel_server.notebooks.records import RecordKeeper
 
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
+PROMPT = re.compile(rb"agent_kernel|%agent")
+"""What a notebook has that loads the extension or asks an agent."""
 REMEMBERED = 1_000
 """Chats of AI SDK pages whose messages are remembered until the log has them, which is when their run begins."""
+MOST_LOOKED_AT = 5_000_000
+"""Of a notebook, the bytes in which a prompt is looked for."""
 PAGE_SECONDS = 90.0
 """How long a page that was left open over a restart may take to connect again: browsers wake a tab in the background
 once a minute."""
@@ -123,6 +128,7 @@ class Service:
         self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
         self._is_warm = False
+        self._root = str(getattr(contents(), "root_dir", ""))
         self._event_logger: Any = server.event_logger
         self._emit_audit = emitter(server.event_logger)
         self.tasks = TaskOwner()
@@ -193,6 +199,16 @@ class Service:
         self.records.start()
         self.kernels.serve_running()
         self.tasks.spawn(self._recover(), "recovery")
+
+    def _warm_up(self, notebook: Path) -> None:
+        """Called in a thread: import what a first run needs, which takes a second, once a notebook with a prompt is
+        opened. Only files are looked at."""
+        with suppress(OSError, ValueError):  # also of a name that no file can have
+            with notebook.open("rb") as file:
+                has_prompt = PROMPT.search(file.read(MOST_LOOKED_AT))
+            if has_prompt:
+                self._is_warm = True
+                import_libraries()
 
     async def _recover(self) -> None:
         try:
@@ -294,8 +310,8 @@ class Service:
         """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of
         a folder that it is in."""
         if data.get("action") == "get" and not self._is_warm and str(data.get("path")).endswith(".ipynb"):
-            self._is_warm = True  # a first run needs imports that take a second
-            self.tasks.spawn(asyncio.to_thread(import_libraries), "imports")
+            notebook = Path(self._root, str(data["path"]).strip("/"))
+            self.tasks.spawn(asyncio.to_thread(self._warm_up, notebook), "imports")
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
         if data.get("action") != "rename" or not old or not new:
             return

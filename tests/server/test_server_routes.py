@@ -1,5 +1,6 @@
 """The HTTP routes, as a script with the server's token sees them."""
 
+import asyncio
 import json
 import os
 import sqlite3
@@ -8,14 +9,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from jupyter_server.auth import Authorizer
 from jupyter_server.serverapp import JupyterServerAuthWarning
 
 from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel_server import service
 from agent_kernel_server.handlers import HANDLERS
 from tests.server.client import Api
 from tests.server.serving import Server
+from tests.waiting import until
 
 PATHS = {
     "GET": """
@@ -134,6 +138,21 @@ async def test_jupyter_sees_that_every_route_is_authenticated(server: Server) ->
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(server.app.web_app.settings, "allow_unauthenticated_access", False)
             server.app.web_app.add_handlers(".*$", HANDLERS)  # as Jupyter adds those of an extension
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_only_a_notebook_with_a_prompt_imports_what_a_first_run_needs(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(service, "import_libraries", lambda: imported.append(opened))
+    for opened, source in (("plain", "1 + 1"), ("asks", "%%agent\nGo."), ("asks again", "%%agent\nGo.")):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        nbformat.write(notebook, server.root / f"{opened}.ipynb")
+        await server.fetch("api", "contents", f"{opened}.ipynb")
+        await server.fetch("api", "contents")  # by now the notebook has been looked at, or is
+        await until(lambda: all(task.get_name() != "imports" for task in asyncio.all_tasks()))
+    assert imported == ["asks"]
 
 
 class ReadOnly(Authorizer):
