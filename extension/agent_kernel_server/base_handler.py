@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import orjson
 from jupyter_server.base.handlers import APIHandler
@@ -23,6 +23,8 @@ from agent_kernel_server.service import Service
 BodyT = TypeVar("BodyT", bound=BaseModel)
 ListedT = TypeVar("ListedT", ListedCall, ListedRun, ClientView)
 NUMBER = re.compile("[0-9]{1,9}")
+SHORT_BYTES = 64 * 1024
+"""A refused body of this length is read and thrown away, so that the connection goes on."""
 
 
 class Refusal(Exception):
@@ -44,26 +46,72 @@ def invalid_body(error: ValidationError) -> Refusal:
     return Refusal(400, f"{first['field']}: {first['message']}", field=first["field"], errors=faults)
 
 
+@web.stream_request_body
 class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
-    """Checks what a user may do, and reads bodies."""
+    """Checks what a user may do, and reads bodies. The user, the right and the length are checked when the headers have
+    come, so that a refused body is neither waited for nor kept. Tornado then closes the connection, and the answer says
+    so: else a client that keeps its connections sends its next request into a closed one."""
 
     auth_resource = AUTH_RESOURCE
     actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "execute", "DELETE": "execute"}
     """By HTTP method, what the site's authorizer must allow."""
     most_bytes = MAX_FRAME_BYTES
     """The longest body."""
+    _reads_body = False
+    """Whether the body is read to its end before the answer."""
 
     async def prepare(self) -> None:  # type: ignore[override]  # it waits
         """Raises `HTTPError` 403 without a user or the right, 413 for a body that is too long, and Jupyter's own
-        refusals."""
+        refusals; where the body is short, once it has come."""
+        self._received = bytearray()
+        try:
+            await self._check_headers()
+        except web.HTTPError as error:
+            length = self._length()
+            if length is None or length > SHORT_BYTES:
+                raise
+            self._refuse_later(error)
+        self._reads_body = True
+
+    async def _check_headers(self) -> None:
         await super().prepare()
         if self._finished or self.request.method == "OPTIONS":  # a browser asks without a token whether it may send one
             return
         action = self.actions.get(str(self.request.method))
         if self.current_user is None or (action is not None and not await may(self, action)):
             raise web.HTTPError(403)
-        if len(self.request.body) > self.most_bytes:
-            raise web.HTTPError(413, f"The body is larger than {self.most_bytes} bytes.")
+        if (self._length() or 0) > self.most_bytes:
+            raise self._too_long()
+
+    def _length(self) -> int | None:
+        """The body's, as the headers say; `None` where they do not."""
+        text = self.request.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in self.request.headers or NUMBER.fullmatch(text) is None:
+            return None
+        return int(text)
+
+    def _refuse_later(self, refusal: web.HTTPError) -> None:
+        """Tornado calls the request's method once the body has been read. The refusal takes its place."""
+
+        def refuse(*_arguments: Any, **_named: Any) -> NoReturn:
+            raise refusal
+
+        setattr(self, str(self.request.method).lower(), refuse)
+
+    def _too_long(self) -> web.HTTPError:
+        return web.HTTPError(413, f"The body is larger than {self.most_bytes} bytes.")
+
+    def data_received(self, chunk: bytes) -> None:
+        """One piece of the body. The first one beyond the limit is kept, as a sign of it; later ones are dropped."""
+        if len(self._received) <= self.most_bytes:
+            self._received += chunk
+
+    @property
+    def body(self) -> bytes:
+        """Raises `HTTPError` 413 for one that did not say that it is too long."""
+        if len(self._received) > self.most_bytes:
+            raise self._too_long()
+        return bytes(self._received)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Jupyter warns of methods that are not marked as authenticated. `prepare` has checked already."""
@@ -88,9 +136,10 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         return await self.service.runtime()
 
     def read_body(self, model: type[BodyT]) -> BodyT:
-        """The validated body. Raises `Refusal` 400, which names the field."""
+        """The validated body. Raises `Refusal` 400, which names the field, and `HTTPError` 413."""
+        body = self.body or b"{}"
         try:
-            return model.model_validate(loads_once(self.request.body or b"{}"))
+            return model.model_validate(loads_once(body))
         except ValidationError as error:
             raise invalid_body(error) from error
         except ValueError as error:
@@ -128,6 +177,8 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         self.set_cors_headers()  # tornado has dropped them: without, a page of another origin can't read why
+        if not self._reads_body:
+            self.set_header("Connection", "close")
         error = kwargs.get("exc_info", (None, None, None))[1]
         if isinstance(error, AgentKernelError):
             reply = reply_for(error)

@@ -27,12 +27,12 @@ class McpHandler(StreamHandler):
     actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "read", "DELETE": "read"}
 
     async def get(self) -> None:
+        self._unread: bytes | None = self.body
         calls = self.service.client_calls
         app = await calls.app()
         from agent_kernel_server.mcp_server.offered import CALLER, Request
 
         self._gone = asyncio.Event()
-        self._unread = True
         asked = Request(self.person, await may(self, "execute"))
         answering = app(self._scope() | {CALLER: asked}, self._receive, self._send)
         # In the context of the service's tasks the package's own keep no request.
@@ -82,9 +82,9 @@ class McpHandler(StreamHandler):
         }
 
     async def _receive(self) -> Message:
-        if self._unread:
-            self._unread = False
-            return {"type": "http.request", "body": self.request.body, "more_body": False}
+        if self._unread is not None:
+            body, self._unread = self._unread, None
+            return {"type": "http.request", "body": body, "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
