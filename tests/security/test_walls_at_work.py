@@ -145,8 +145,13 @@ def test_a_folder_that_holds_the_log_can_have_new_files_only_in_its_folders_unde
         except ToolFailed as failure:
             return str(failure)
 
-    for command in ("touch new", "echo x > logs/new", "cat logs/log.sqlite"):
+    why = "(nothing new can be made in ., logs: Landlock allows that only where nothing hidden lies)"
+    assert said("touch new").splitlines()[-2].endswith(f"touch 'new': Permission denied {why}")
+    assert why in said("echo x > logs/new")
+    assert why in said(f'{sys.executable} -c \'open("new", "w")\'')
+    for command in ("cat logs/log.sqlite", "touch ../new", "touch /etc/new"):
         assert "stopped by the walls" in said(command)
+        assert why not in said(command), command
     assert said("echo x > results/new && echo x >> notes") == "Exit code: 0"
     assert said("ls").endswith("logs\nnotes\nresults\nExit code: 0")
     moved = "cat logs/log.sqlite; mv logs/log.sqlite results; rm logs/log.sqlite; mv logs results; ln logs/* results"

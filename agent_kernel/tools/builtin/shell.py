@@ -16,7 +16,7 @@ from pathlib import Path
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import WallsFound
 from agent_kernel.tools.walls.bubblewrap import MOST_PROCESSES
-from agent_kernel.tools.walls.inside import processes_below, put_inside, where_it_met_them
+from agent_kernel.tools.walls.inside import processes_below, put_inside, where_it_met_them, why_not_there
 from agent_kernel.tools.walls.room import Room
 
 DEFAULT_TIMEOUT = 120
@@ -126,7 +126,8 @@ def run_shell(
     if unfinished is not None:
         failure = unfinished.format(seconds=seconds)
     elif room is not None and process.returncode != 0 and (met := where_it_met_them(text)) is not None:
-        failure = f"stopped by the walls: {met}\n{_exit(process.returncode)}"
+        why = why_not_there(found, room, met)
+        failure = f"stopped by the walls: {met}{why}\n{_exit(process.returncode)}"
     else:
         return text + _exit(process.returncode)
     raise ToolFailed(text + failure, shown=failure)

@@ -27,6 +27,8 @@ _MET = re.compile(
     r"invalid cross-device link|resource temporarily unavailable|operation not supported",
     re.IGNORECASE,
 )
+_NAMED = re.compile(r"'([^']+)'|(\S+): permission denied", re.IGNORECASE)
+"""The files that such a line names."""
 NOT_KNOWN = "not known yet"
 """Said where the kernel has not told which walls its machine has."""
 SAID = re.compile(r"(?<=alls: )(?:none|workspace|read-only) \([^\n]{0,1200}\)")
@@ -35,6 +37,7 @@ _TAIL = 20_000
 _LONGEST_LINE = 300
 _SECONDS = 20.0
 _MOST_WORDS = 200
+_MOST_NAMED = 5
 LAUNCHER = Path(__file__).with_name("landlock_launcher.py")
 
 
@@ -126,6 +129,22 @@ def _hidden_by_landlock(room: Room) -> list[Path]:
     the folder then."""
     own = {path / "etc/jupyter" for path in room.kept if path.is_relative_to(room.folder)}
     return [path for path in room.hidden if path not in own]
+
+
+def why_not_there(found: WallsFound, room: Room, met: str) -> str:
+    """What to add to a line that says what a command met, where it could not make a file since something hidden lies in
+    that folder."""
+    if found.kind != "Landlock" or not room.writable or "permission denied" not in met.lower():
+        return ""
+    around = {parent for path in _hidden_by_landlock(room) for parent in path.parents}
+    folders = {path for path in around if path.is_relative_to(room.folder)}
+    named = ("".join(groups) for groups in _NAMED.findall(met))
+    made = [Path(os.path.normpath(room.folder / name)) for name in named]
+    if not any(path.parent in folders and not os.path.lexists(path) for path in made):
+        return ""
+    closed = sorted(str(path.relative_to(room.folder)) for path in folders)
+    listed = ", ".join(closed[:_MOST_NAMED]) + (", …" if len(closed) > _MOST_NAMED else "")
+    return f" (nothing new can be made in {listed}: Landlock allows that only where nothing hidden lies)"
 
 
 def _landlock_line(room: Room, command: Sequence[str]) -> list[str]:
