@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.notebook.execution.approved_calls import KEPT_CALLS, Calls
 from agent_kernel.protocol.calls import ApprovedCall
+from agent_kernel.protocol.kernel import CallEnd, OfferCall
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -176,3 +178,14 @@ def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
     taken = begin(kernel, "asleep", SLEEP)
     stop(kernel, "asleep")
     kernel.result(taken)
+
+
+def test_a_call_that_is_sent_again_long_after_its_end_does_not_run_again() -> None:
+    calls = Calls()
+    for number in (*range(KEPT_CALLS + 2), 0):
+        approved = ApprovedCall(f"apr_{number}", f"call_{number}", "run_python", '{"code":"1"}', "digest")
+        calls.deposit(OfferCall(call=approved, run_id="run"))
+        if (entry := calls.claim(f"apr_{number}")) is not None:
+            calls.code_ended(entry)
+            calls.finish(entry, CallEnd(status="success"))
+    assert entry is None
