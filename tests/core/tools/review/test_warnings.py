@@ -1,13 +1,35 @@
-"""How much of what risky code does a card says. The figures stand in docs/security/warnings.md."""
+"""How much of what risky code does a card says, and how often it says so of ordinary code.
 
+The figures stand in docs/security/warnings.md.
+"""
+
+import re
 from pathlib import Path
 
 import pytest
 
 from agent_kernel.tools.review.preview import warnings
+from tests.corpus.ordinary_cells import ordinary_cells
 from tests.corpus.risky_python import NOT_FOLLOWED, RISKY, UNSEEN
 
 PAGE = Path(__file__).parents[4] / "docs" / "security" / "warnings.md"
+FLAGGED_PER_THOUSAND = 25
+FALSE_PER_THOUSAND = 1
+LEAST_CELLS = 1_000
+MINOR = {"Not checked:", "Reads the environment:", "Deletes variables:", "Shows HTML or script:"}
+SAYS_SO = {
+    "Writes files:": r"to_\w+\(|save|open\(|ExcelWriter|HDFStore|memmap|mkdir|write|tofile|dump|rename",
+    "Uses the network:": r"://|fetch_|load_dataset|download",
+    "Loads data that may run code:": r"pickle|load",
+    "Runs code it builds:": r"\beval\(|exec\(|query\(|__import__|import_module",
+    "Deletes columns:": r"drop|del |pop\(",
+    "Deletes rows:": r"drop|inplace",
+    "Deletes files:": r"remove|unlink|rmtree",
+    "Runs shell commands:": r"subprocess|system|^!|%",
+    "Changes a database:": r"to_sql",
+    "Changes the kernel:": r"environ|chdir|signal|sys\.",
+}
+"""Where a cell has none of these words, the warning is false."""
 
 
 def shown(code: str) -> dict[str, str]:
@@ -27,6 +49,17 @@ def test_the_share_of_risky_code_that_is_seen_is_the_one_that_is_told() -> None:
     cells, warned = risky + others + len(UNSEEN), risky + of_another_kind
     told = f"{risky} of {cells} ({risky / cells:.0%}); {warned} ({warned / cells:.0%}) show some warning"
     assert told in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_ordinary_cells_hardly_ever_show_a_warning_and_hardly_ever_a_false_one() -> None:
+    cells = ordinary_cells()
+    assert len(cells) >= LEAST_CELLS
+    found = [(cell, title) for cell in cells for title in shown(cell) if title not in MINOR]
+    flagged = {cell for cell, _ in found}
+    false = {cell for cell, title in found if not re.search(SAYS_SO.get(title, r"(?!)"), cell, re.MULTILINE)}
+    assert len(flagged) * 1_000 / len(cells) <= FLAGGED_PER_THOUSAND, sorted(flagged)
+    assert len(false) * 1_000 / len(cells) <= FALSE_PER_THOUSAND, sorted(false)
 
 
 @pytest.mark.parametrize(
