@@ -72,8 +72,6 @@ _NEAR = 0.75
 _MAGIC = re.compile(r"%%agent(?!\S)")
 _QUESTION = re.compile(r"%agent\s+(\S.*\?)\s*")
 _REMOVE = re.compile(r"rules\s+remove\s+(\S+)")
-_FORMER = re.compile(r"(undo|redo)\s+(?:run|list)|(stats)\s+--days\b.*")
-"""Commands of earlier versions: as prompts they would cost money. The one that there is now is the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +219,7 @@ class AgentMagics(Magics):
 
 
 def _near(line: str, commands: Iterable[str]) -> str | None:
-    """The command that a line was in an earlier version, or that it is a misspelling of, with as many words."""
-    if (former := _FORMER.fullmatch(line)) is not None:
-        return former[1] or former[2]
+    """The command that a line of as many words is a misspelling of."""
     alike = [command for command in commands if len(command.split()) == len(line.split())]
     return next(iter(get_close_matches(line, alike, 1, _NEAR)), None)
 
