@@ -26,8 +26,8 @@ EMPTY_REASONING = "each answer with calls has `reasoning_content`, an empty one 
 """Forms of messages that some services ask for."""
 NO_OUTPUT = "(no output)"
 """In place of an empty result."""
-_AS_KEPT = {"role", "content", "tool_calls", "tool_call_id"}
-"""The fields of a message that may be sent as it is kept."""
+_PLAIN = {"role", "content"}
+"""The fields of a message that is sent as it is kept."""
 _GOES_ON = "(The user goes on.)"
 _SHORT_ID = 9
 _SIGNS = digits + ascii_letters
@@ -60,8 +60,7 @@ def _messages(request: ModelRequest, origin: str, forms: Collection[str]) -> Ite
             yield {"role": "user", "content": shown}
             shown = []
         text = text_of(message)
-        is_as_kept = text is message.get("content") and message.keys() <= _AS_KEPT
-        if is_as_kept and text.strip() and not (ids.differ or EMPTY_REASONING in forms):
+        if message.keys() == _PLAIN and text is message["content"] and text.strip():
             yield message
             continue
         pictures = [_picture(ref, request) for ref in message.get(IMAGES, ())]
@@ -109,8 +108,6 @@ class _CallIds:
     different calls."""
 
     def __init__(self, *, short: bool) -> None:
-        self.differ = short
-        """Whether any of them may be another one than the conversation has."""
         self._short = short
         self._ids: dict[str, str] = {}
         self._used: set[str] = set()
@@ -118,9 +115,8 @@ class _CallIds:
     def of(self, call_id: str, given: str | None = None) -> str:
         """`given` is the id that the service itself gave to the call, where it has to be that one."""
         if call_id not in self._ids:
-            own = self._ids[call_id] = self._short_id(call_id) if self._short else given or call_id
-            self._used.add(own)
-            self.differ = self.differ or own != call_id
+            self._ids[call_id] = self._short_id(call_id) if self._short else given or call_id
+            self._used.add(self._ids[call_id])
         return self._ids[call_id]
 
     def _short_id(self, call_id: str) -> str:
