@@ -58,7 +58,6 @@ def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKer
         "still, moved = ipywidgets.IntSlider(1), ipywidgets.IntSlider(2)\n"
         "display(still)\ndisplay(moved)\nmoved.value = 7\nipywidgets.Output()"
     )
-    shared_kernel.run("import gc; gc.collect()")  # bars of earlier tests are cleared when they are collected
     found = shared_kernel.call("widgets", code)
     shown = {output["display_id"]: output["data"] for output in outputs(found, "display")}
     bar, gone, *others = shown.values()
