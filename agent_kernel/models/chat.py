@@ -36,7 +36,7 @@ class ChatApi(Api):
     def whole_body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.wire_name,
-            "messages": list(build_messages(request, self.origin, self.forms)),
+            "messages": build_messages(request, self.origin, self.forms),
             "stream": True,
             "stream_options": {"include_usage": True},
         }

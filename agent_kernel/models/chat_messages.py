@@ -8,12 +8,12 @@ their own (Mistral).
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage, text_of
+from agent_kernel.models.base import IMAGES, PROVIDER, ModelRequest, WireMessage, text_of
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, readable_items
 
@@ -26,8 +26,6 @@ EMPTY_REASONING = "each answer with calls has `reasoning_content`, an empty one 
 """Forms of messages that some services ask for."""
 NO_OUTPUT = "(no output)"
 """In place of an empty result."""
-_PLAIN = {"role", "content"}
-"""The fields of a message that is sent as it is kept."""
 _GOES_ON = "(The user goes on.)"
 _SHORT_ID = 9
 _SIGNS = digits + ascii_letters
@@ -40,50 +38,62 @@ def forms_at(where: str) -> set[str]:
     return {SHORT_IDS, ANSWERS_END_STEPS} if f".{urlsplit(where).hostname or ''}".endswith(_MISTRAL) else set()
 
 
-def build_messages(request: ModelRequest, origin: str, forms: Collection[str]) -> Iterator[WireMessage]:
+def build_messages(request: ModelRequest, origin: str, forms: Collection[str]) -> list[WireMessage]:
     """The messages as this API takes them, and in the `forms` that this service asks for. Tool messages can't have
     pictures here, so the pictures of a step's calls follow its tool messages as a message of the user."""
-    follows_result = False
-    for message in _messages(request, origin, forms):
-        if follows_result and message["role"] == "user" and ANSWERS_END_STEPS in forms:
-            yield {"role": "assistant", "content": _GOES_ON}
-        follows_result = message["role"] == "tool"
-        yield message
-
-
-def _messages(request: ModelRequest, origin: str, forms: Collection[str]) -> Iterator[WireMessage]:
     ids = _CallIds(short=SHORT_IDS in forms)
+    built: list[WireMessage] = []
     shown: list[Part] = []
     for message in request.messages:
-        is_result = message["role"] == "tool"
-        if shown and not is_result:
-            yield {"role": "user", "content": shown}
-            shown = []
-        text = text_of(message)
-        if message.keys() == _PLAIN and text is message["content"] and text.strip():
-            yield message
+        if not (forms or ids.differ or shown) and (plain := _plain(message)) is not None:
+            built.append(plain)
             continue
+        role, text = message["role"], text_of(message)
         pictures = [_picture(ref, request) for ref in message.get(IMAGES, ())]
-        if is_result:
+        if role == "tool":
             own = ids.of(message["tool_call_id"])
-            yield {"role": "tool", "tool_call_id": own, "content": text if text.strip() else NO_OUTPUT}
+            built.append({"role": "tool", "tool_call_id": own, "content": text if text.strip() else NO_OUTPUT})
             shown += [_text(SHOWN_BY.format(own)), *pictures] if pictures else []
-        elif message["role"] == "assistant":
-            yield from _answer(message, origin, forms, ids)
+            continue
+        if shown:
+            built.append({"role": "user", "content": shown})
+            shown = []
+        if role == "assistant":
+            built += _answer(message, origin, forms, ids)
         elif pictures:
-            yield {"role": message["role"], "content": [*([_text(text)] if text.strip() else []), *pictures]}
+            built.append({"role": role, "content": [*([_text(text)] if text.strip() else []), *pictures]})
         elif text.strip():
-            yield {"role": message["role"], "content": text}
+            built.append({"role": role, "content": text})
     if shown:
-        yield {"role": "user", "content": shown}
+        built.append({"role": "user", "content": shown})
+    return _with_ended_steps(built) if ANSWERS_END_STEPS in forms else built
 
 
-def _answer(message: WireMessage, origin: str, forms: Collection[str], ids: "_CallIds") -> Iterator[WireMessage]:
+def _plain(message: WireMessage) -> WireMessage | None:
+    """The message where every service takes it as it is kept: nearly each of a long conversation."""
+    if IMAGES in message or PROVIDER in message:
+        return None
+    content = message.get("content")
+    if isinstance(content, str) and content.strip():
+        return message
+    return message | {"content": None} if message.get("tool_calls") else None
+
+
+def _with_ended_steps(messages: list[WireMessage]) -> list[WireMessage]:
+    ended: list[WireMessage] = []
+    for message in messages:
+        if ended and ended[-1]["role"] == "tool" and message["role"] == "user":
+            ended.append({"role": "assistant", "content": _GOES_ON})
+        ended.append(message)
+    return ended
+
+
+def _answer(message: WireMessage, origin: str, forms: Collection[str], ids: "_CallIds") -> list[WireMessage]:
     """An answer with what this origin wants back with it; nothing where nothing was said or asked for. Without a text
     its content is null, because some services refuse an empty one, and others that it is missing."""
     text, calls = text_of(message), message.get("tool_calls") or []
     if not calls and not text.strip():
-        return
+        return []
     answer: WireMessage = {"role": "assistant", "content": text if text.strip() else None}
     frames: dict[int, dict[str, Any]] = {}
     for item in readable_items(message, "chat", origin) or ():
@@ -95,7 +105,7 @@ def _answer(message: WireMessage, origin: str, forms: Collection[str], ids: "_Ca
         answer["tool_calls"] = [_call(call, frames.get(at, {}), ids) for at, call in enumerate(calls)]
         if EMPTY_REASONING in forms:
             answer.setdefault("reasoning_content", "")
-    yield answer
+    return [answer]
 
 
 def _call(call: dict[str, Any], frame: dict[str, Any], ids: "_CallIds") -> dict[str, Any]:
@@ -108,6 +118,8 @@ class _CallIds:
     different calls."""
 
     def __init__(self, *, short: bool) -> None:
+        self.differ = short
+        """Whether one may be another than the conversation has."""
         self._short = short
         self._ids: dict[str, str] = {}
         self._used: set[str] = set()
@@ -115,8 +127,9 @@ class _CallIds:
     def of(self, call_id: str, given: str | None = None) -> str:
         """`given` is the id that the service itself gave to the call, where it has to be that one."""
         if call_id not in self._ids:
-            self._ids[call_id] = self._short_id(call_id) if self._short else given or call_id
-            self._used.add(self._ids[call_id])
+            own = self._ids[call_id] = self._short_id(call_id) if self._short else given or call_id
+            self._used.add(own)
+            self.differ = self.differ or own != call_id
         return self._ids[call_id]
 
     def _short_id(self, call_id: str) -> str:

@@ -49,6 +49,7 @@ def is_loaded() -> bool:
     return load.cache_info().currsize > 0 and load()
 
 
+@functools.lru_cache
 def listed_context(wire_name: str, base_url: str) -> int | None:
     """A model's context size in tokens at its service, by the table, which is loaded if necessary."""
     try:

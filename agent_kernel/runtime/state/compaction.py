@@ -63,8 +63,10 @@ def applied(history: Sequence[WireMessage], compaction: Compaction) -> list[Wire
         said = prompt["content"]
         first = [prompt | {"content": f"{said}\n\n{_block(compaction)}" if said else _block(compaction)}]
         start += has_prompt and not compaction.prompt
-    kept = [_kept(message, number, compaction) for number, message in enumerate(history[start:], start)]
-    return [message for message in (*history[:1], *first, *kept) if message["role"] != LEFT_OUT]
+    changed_to = max(start, compaction.made_after + 1, compaction.shortened + 1)
+    changed = [_kept(message, number, compaction) for number, message in enumerate(history[start:changed_to], start)]
+    whole = (*history[:1], *first, *changed, *history[changed_to:])
+    return [message for message in whole if message["role"] != LEFT_OUT]
 
 
 def _kept(message: WireMessage, number: int, compaction: Compaction) -> WireMessage:
