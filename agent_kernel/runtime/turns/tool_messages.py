@@ -21,6 +21,8 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 async def unknown_calls(run: ActiveRun) -> list[ToolCallView]:
     """The calls of the step that ended whose outcome is unknown."""
+    if not run.calls.unknown:
+        return []
     number, step = run.conversation.number, run.calls.of_step
     ended = await run.log.read(lambda sql: [tool_calls.read_call(sql, number, one) for one in step])
     return [call for call in ended if call.state == "unknown"]
@@ -32,10 +34,7 @@ async def answer_calls(run: ActiveRun) -> None:
     step, run.calls.of_step = run.calls.of_step, ()
     if not step:
         return
-    number = run.conversation.number
-    ended, shown = await run.log.read(lambda sql: _read_step(sql, number, step))
-    bodies = _tool_messages(ended, shown, run.settings.step_characters)
-    await run.commit(lambda commit: _write(commit, run.run_id, bodies))
+    ended, bodies = await run.commit(lambda commit: _answer(commit, run.run_id, step, run.settings.step_characters))
     for body in bodies:
         run.transcript.add(body)
     _note_step(run, ended)
@@ -64,16 +63,18 @@ def _note_step(run: ActiveRun, ended: Sequence[ToolCallView]) -> None:
 
 def write_open_answers(commit: Commit, run_id: str, step_characters: int) -> None:
     """Write the tool messages of all calls that none answers, for a run that does not go on."""
-    asked = unanswered_calls(commit.sql, commit.number)
-    _write(commit, run_id, _tool_messages(*_read_step(commit.sql, commit.number, asked), step_characters))
+    _answer(commit, run_id, unanswered_calls(commit.sql, commit.number), step_characters)
 
 
-def _read_step(
-    sql: sqlite3.Connection, conversation: int, step: Sequence[str]
-) -> tuple[list[ToolCallView], dict[str, ImageRefs]]:
-    """Calls, and the pictures that they showed."""
-    calls = [tool_calls.read_call(sql, conversation, one) for one in step]
-    return calls, stored_images.shown_by(sql, conversation, step)
+def _answer(
+    commit: Commit, run_id: str, step: Sequence[str], step_characters: int
+) -> tuple[list[ToolCallView], list[dict[str, Any]]]:
+    """Write the tool messages of these calls. Returns the calls and the messages."""
+    calls = [tool_calls.read_call(commit.sql, commit.number, one) for one in step]
+    bodies = _tool_messages(calls, stored_images.shown_by(commit.sql, commit.number, step), step_characters)
+    for body in bodies:
+        append_message(commit.sql, commit.number, new_message_id(), run_id, body)
+    return calls, bodies
 
 
 def _tool_messages(
@@ -88,11 +89,6 @@ def _tool_messages(
         {"role": "tool", "tool_call_id": one, "content": result} | ({IMAGES: shown[one]} if one in shown else {})
         for one, result in results.items()
     ]
-
-
-def _write(commit: Commit, run_id: str, bodies: Sequence[dict[str, Any]]) -> None:
-    for body in bodies:
-        append_message(commit.sql, commit.number, new_message_id(), run_id, body)
 
 
 def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:

@@ -25,14 +25,14 @@ async def test_a_second_prompt_continues_the_conversation(stages: Stages) -> Non
 async def test_the_model_is_not_asked_on_before_a_steps_results_are_written(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = tool_messages._write
+    answer = tool_messages._answer
 
     def refused_once(*arguments: Any) -> None:
-        monkeypatch.setattr(tool_messages, "_write", written)
+        monkeypatch.setattr(tool_messages, "_answer", answer)
         raise LogUnavailable("The disk is full.")
 
     stage = await stages([call("run_python", code="1"), say("Later.")])
-    monkeypatch.setattr(tool_messages, "_write", refused_once)
+    monkeypatch.setattr(tool_messages, "_answer", refused_once)
     result = await stage.run(policy="allow")
     assert (result.run.status, len(stage.model.requests)) == ("error", 1)
     await stage.run()
