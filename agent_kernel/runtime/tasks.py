@@ -76,7 +76,8 @@ class Batcher(Generic[T]):
         pause = self._first
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._ended.wait()
             if self._ended.is_set():
                 return
             if not self._items:

@@ -152,9 +152,9 @@ async def _begun(
     start = StartingPoint(position, transcript, unknown=unknown)
     view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
-    await run.log.read(run.recall)
 
     def write(commit: Commit, view: RunView) -> None:
+        run.recall(commit.sql)
         if spec.limits != known:
             set_in_spec(commit.sql, spec.run_id, "limits", limits_text(spec))
         if spec.script != by_hand:  # another process, which goes on with it, can't tell which run of the prompt it is

@@ -258,7 +258,7 @@ class ActiveRun:
             self._shared.runtime.passwords.append(text)
 
     def recall(self, sql: sqlite3.Connection) -> None:
-        """Read what was said before. Called by `runs` as the run begins or goes on, for `Log.read`."""
+        """Read what was said before. Called by `runs` as the run begins or goes on, on the log's thread."""
         cards_after = self.begun if self.prompted else None
         self.transcript.recall(sql, self.conversation.number, self._sent, cards_after=cards_after)
 

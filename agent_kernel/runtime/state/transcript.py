@@ -91,7 +91,7 @@ class Transcript:
         self, sql: sqlite3.Connection, conversation: int, spec: RunSpec, *, cards_after: Position | None
     ) -> None:
         """Read what was said before, or since the last run. `cards_after` is the place after which the run has shown
-        cards, where it has. For `Log.read`."""
+        cards, where it has. For the log's thread."""
         if self._upto == START:
             said = _read_all(sql, conversation, spec.run_id)
             found = last_compaction(sql, conversation)
