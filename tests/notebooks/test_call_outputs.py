@@ -53,8 +53,9 @@ def test_what_a_call_shows_and_what_the_model_is_told(
 def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKernel) -> None:
     code = (
         "import ipywidgets\nfrom IPython.display import display\nfrom tqdm.auto import tqdm\n"
-        "for _ in tqdm(range(80)): pass\n"
-        "for _ in tqdm(range(80), leave=False): pass\n"
+        "kept, gone = tqdm(range(80)), tqdm(range(80), leave=False)\n"
+        "for _ in kept: pass\n"
+        "for _ in gone: pass\n"
         "still, moved = ipywidgets.IntSlider(1), ipywidgets.IntSlider(2)\n"
         "display(still)\ndisplay(moved)\nmoved.value = 7\nipywidgets.Output()"
     )
@@ -70,6 +71,20 @@ def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKer
     assert "80/80" in told
     assert "0/80 [00:00<?" not in told
     assert len(outputs(found, "display")) == len(shown) + 3, "only what has changed is told again"
+
+
+def test_a_bar_that_was_collected_before_the_call_ended_is_told_all_the_same(shared_kernel: TestKernel) -> None:
+    code = (
+        "import gc\nfrom tqdm.auto import tqdm\nfor _ in tqdm(range(80)): pass\n"
+        "for _ in tqdm(range(80), leave=False): pass\ncollected = gc.collect()"
+    )
+    found = shared_kernel.call("collected bar", code)
+    bar, _, bar_at_end, gone_at_end = [output["data"] for output in outputs(found, "display")]
+    assert bar_at_end == bar | {"text/plain": bar_at_end["text/plain"]}
+    assert gone_at_end == {}
+    assert outputs(found, "error") == []
+    for part in ("100%", "value=80.0", "80/80"):
+        assert part in found["outcome"]["content"]
 
 
 WIDGETS = "import ipywidgets\nfrom IPython.display import clear_output, display\n"

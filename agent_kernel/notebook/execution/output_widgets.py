@@ -144,24 +144,36 @@ class ShownWidgets:
     def __init__(self, shell: Any) -> None:
         self._publish = shell.display_pub.publish
         self._format = shell.display_formatter.format
-        self._shown: dict[str, tuple[Any, Any]] = {}
-        """The object and its text, by the widget's model id."""
+        self._shown: dict[str, tuple[Any, dict[str, Any]]] = {}
+        """The object and what was shown of it, by the widget's model id."""
 
     def format(self, shown: Any, *arguments: Any, **named: Any) -> Any:
         """In place of the display formatter's method, which `display` and the last value of a cell go through."""
         data, metadata = self._format(shown, *arguments, **named)
         if (model_id := widget_in(data)) is not None:
-            self._shown[model_id] = (shown, data.get("text/plain"))
+            self._shown[model_id] = (shown, data)
         return data, metadata
 
     def update(self) -> None:
         """Publish what has changed. `OutputReader` knows a widget by its model id; one that was closed is gone."""
-        for model_id, (shown, text) in self._shown.items():
-            data, metadata = self._format(shown)
-            if widget_in(data) != model_id:
+        for model_id, (shown, before) in self._shown.items():
+            try:
+                repr(shown)
+                data, metadata = self._format(shown)
+            except Exception:  # noqa: BLE001 -- tqdm's bar once it is collected; IPython would show an error of the call
+                data, metadata = before | {"text/plain": _own_text(shown)}, {}
+            if widget_in(data) != model_id or getattr(shown, "comm", shown) is None:
                 data, metadata = {}, {}
-            if data.get("text/plain") != text:
+            if data.get("text/plain") != before.get("text/plain"):
                 self._publish(data, metadata, transient={"display_id": model_id}, update=True)
+
+
+def _own_text(widget: Any) -> str:
+    """What any widget says of itself: the values of its parts."""
+    try:
+        return str(sys.modules["ipywidgets"].Widget.__repr__(widget))
+    except Exception:  # noqa: BLE001 -- any code of the user's
+        return object.__repr__(widget)
 
 
 def output_class() -> type[Any] | None:
