@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.testing import call
-from tests.server.cells import EDIT, Notebook, undone
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.server.cells import EDIT, READ, Notebook, undone
 from tests.server.client import Api, Kernel
 from tests.server.serving import Server
 
@@ -99,6 +99,33 @@ async def test_a_cell_that_changed_while_its_card_waited_is_left_alone_and_told_
     if "source" in changed.get("c1", {}):
         assert "Its source now:\nx = 30\ny = 2" in done["result"]
         assert "-x = 20\n+x = 30\n+y = 2" in done["result"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked", "states"),
+    [
+        ("plan", [], [("denied", "policy"), ("denied", "policy")]),
+        ("ask", ["edit_cell", "run_cell"], [("denied", "user"), ("denied", "user")]),
+        ("edit", ["run_cell"], [("success", "policy"), ("denied", "user")]),
+    ],
+)
+async def test_the_mode_says_whether_a_cell_is_edited_and_run_unasked(
+    notebook: Notebook,
+    api: Api,
+    model: FakeOpenAI,
+    kernel: Kernel,
+    mode: str,
+    asked: list[str],
+    states: list[tuple[str, str]],
+) -> None:
+    model.add(READ, calls(call("edit_cell", cell_id="c1", source="x = 21"), call("run_cell", cell_id="c1")), say("."))
+    conversation_id = await api.begin(kernel, policy=mode)
+    waiting = await api.all_waiting(len(asked)) if asked else []
+    assert [one["tool_name"] for one in waiting] == asked
+    for one in waiting:
+        await api.decide(one, approved=False)
+    assert [(one["state"], one["by"]) for one in await notebook.ended(conversation_id)] == states
+    assert notebook.cells()[0].source == ("x = 21" if mode == "edit" else "x = 20")
 
 
 async def test_an_edit_in_the_file_gives_no_trust_to_what_others_have_put_there(

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import BlobResourceContents, ImageContent, Implementation, TextResourceContents
+from mcp.types import BlobResourceContents, ElicitResult, ImageContent, Implementation, TextResourceContents
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import offered as mcp_server
@@ -108,6 +108,30 @@ async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: 
         ):
             done = await decided(api, client, "run_python", fails, **decision)
             assert (done.is_error, [words for words in said if words not in text_of(done)]) == (is_error, [])
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_is_never_asked_and_can_not_approve_its_own_call(
+    server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Elicitation would have the program answer in the person's place."""
+    monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.2)
+    asked: list[Any] = []
+
+    async def says_yes(_: Any, params: Any) -> ElicitResult:
+        asked.append(params)
+        return ElicitResult(action="accept", content={"approved": True})
+
+    code = {"notebook_path": path, "code": "6 * 7"}
+    async with connected(server, mode=mode, elicitation_callback=says_yes) as client:
+        handle = handle_in(await client.call_tool("run_python", code))
+        claims = await client.call_tool("wait_for_call", {"handle": handle, "approved": True})
+        assert handle_in(claims) == handle, "it waits as before"
+        assert (await client.call_tool("run_python", code | {"approved": True})).is_error
+        [waiting] = await api.pending()
+        await api.decide(waiting, approved=False, reason="No.")
+        assert "No." in text_of(await client.call_tool("wait_for_call", {"handle": handle}))
+    assert asked == []
 
 
 async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_result_is_delivered(

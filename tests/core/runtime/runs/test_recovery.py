@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.errors import CarriedOutElsewhere
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.events import (
     ApprovalResponseEvent,
@@ -19,9 +20,11 @@ from agent_kernel.protocol.events import (
     ToolStartEvent,
     ToolStateEvent,
 )
+from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.testing import call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, states
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages, second_life, states
 from tests.faults import checks
 
 ONE = call("run_python", code="1", call_id="a")
@@ -187,3 +190,23 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
     assert (await handle.wait()).run.status == "complete"
     await first.close()
     assert names_in(tmp_path) == ["log.sqlite", "log.sqlite-head"]
+
+
+async def test_of_two_servers_that_start_a_run_of_one_conversation_at_once_one_wins(
+    stages: Stages, tmp_path: Path
+) -> None:
+    script = ScriptedModel([ONE, say("Done.")])  # for either: a second run would find nothing to say
+    servers = [await stages(script, path=tmp_path / "log.sqlite", executor=FunctionExecutor()) for _ in range(2)]
+    conversation_id = servers[0].conversation.conversation_id
+    executor = servers[0].executor
+
+    async def start(one: Stage) -> Any:
+        spec = RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON,), policy="allow")
+        return await (await one.runtime.conversation(conversation_id)).start_run(spec, executor)
+
+    started = await asyncio.gather(*map(start, servers), return_exceptions=True)
+    [handle] = [one for one in started if not isinstance(one, BaseException)]
+    assert [type(one) for one in started if one is not handle] == [CarriedOutElsewhere]
+    assert (await handle.wait()).run.status == "complete"
+    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
+    script.assert_consumed()
