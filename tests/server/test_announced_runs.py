@@ -2,43 +2,18 @@
 
 import asyncio
 import textwrap
-from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
-from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server.kernels.served_kernel import ServedKernel
 from agent_kernel_server.notebooks.notebook_paths import NotebookPaths
-from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.cells import ASK
 from tests.server.client import Api, Kernel
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
-
-
-def save_output(path: Path, output: Any) -> None:
-    """What a page does when it saves: the cell's output, as it is now, into the file."""
-    saved = nbformat.read(path, as_version=4)
-    content = output["content"]
-    shown = nbformat.v4.new_output("display_data", data=content["data"], metadata=content["metadata"])
-    saved.cells[0].outputs = [shown]
-    nbformat.write(saved, path)
-
-
-def saved_data(path: Path) -> dict[str, Any]:
-    """The first output in the file; nothing while Jupyter writes it, which it does in place."""
-    try:
-        return dict(nbformat.read(path, as_version=4).cells[0].outputs[0]["data"])
-    except nbformat.reader.NotJSONError:
-        return {}
-
-
-async def until_record_says(path: Path, words: str) -> dict[str, Any]:
-    await until(lambda: WIDGET_MIME not in (data := saved_data(path)) and words in data.get("text/plain", ""))
-    return saved_data(path)
 
 
 async def shown(kernel: Kernel) -> Any:
@@ -47,24 +22,6 @@ async def shown(kernel: Kernel) -> Any:
     displays = [one for one in outputs if one["msg_type"] == "display_data"]
     assert displays, [(one["msg_type"], one["content"]) for one in outputs]
     return displays[0]
-
-
-async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
-    api: Api, open_kernel: Kernel, analysis: Path, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="answer = 42"), say("The answer is in `answer`."))
-    output = await shown(open_kernel)
-    assert WIDGET_MIME in output["content"]["data"]
-    save_output(analysis, output)
-    waiting = await api.next_approval()
-    assert WIDGET_MIME in saved_data(analysis)
-    await api.decide(waiting)
-    await api.ended(waiting["conversation_id"])
-    data = await until_record_says(analysis, "The answer is in")
-    assert f'data-agent-record="{waiting["run_id"]}"' in "".join(data["text/html"])
-    assert "The answer is in" in "".join(data["text/markdown"])
-    printed = await open_kernel.text("import agent_kernel; print(answer, agent_kernel.last_run().wait().status)")
-    assert printed == "42 complete\n"
 
 
 @pytest.fixture

@@ -132,11 +132,3 @@ async def test_who_may_not_look_any_more_is_shown_out(
         assert (await page.closed(), page.close_code) == (True, 1008)
         with pytest.raises(HTTPClientError):
             await client(conversation_id)
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_stopping_the_server_closes_the_channels(api: Api, client: OpenChannel, server: Server) -> None:
-    page = await client(await api.new_conversation())
-    await page.next()
-    await server.extension.stop_extension()
-    assert await page.closed()

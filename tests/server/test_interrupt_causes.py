@@ -47,19 +47,3 @@ async def test_an_interrupt_that_nobody_asked_jupyter_for_is_not_the_users_and_t
     assert [words for words in said if words not in one["result"]] == []
     assert "Cancelled" not in one["result"]
     assert view["messages"][-1]["content"] == "I go on."
-
-
-async def test_code_that_has_asked_an_agent_and_goes_on_is_interrupted_as_ever(
-    api: Api, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(say("Done."))
-    await kernel.run("%load_ext agent_kernel")
-    outputs = await kernel.run(
-        "import signal\n"
-        "get_ipython().run_cell_magic('agent', '', 'Go.')\n"
-        "signal.raise_signal(signal.SIGINT)\n"
-        "print('went on')"
-    )
-    assert [one["content"]["ename"] for one in outputs if one["msg_type"] == "error"] == ["KeyboardInterrupt"]
-    view = await api.ended((await api.listed("runs"))[-1]["conversation_id"])
-    assert [run["status"] for run in view["runs"]] == ["complete"]

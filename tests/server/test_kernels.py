@@ -94,12 +94,3 @@ async def test_a_call_waits_behind_the_users_cell_which_its_card_names_and_survi
     done = await page.until("tool_complete")
     assert (done["state"], done["tool_result"].count("after")) == ("success", 1)
     await page.until("complete")
-
-
-async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-    model.add(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    await api.decide(waiting)
-    (done,) = (await api.ended(conversation_id))["tool_calls"]
-    shown = "".join(output["text"] for output in done["outputs"] if output["kind"] == "stream")
-    assert shown.splitlines() == [str(i) for i in range(20_000)]

@@ -62,14 +62,6 @@ async def test_errors_and_odd_names(api: Api, model: FakeOpenAI) -> None:
     assert "it is broken" in view["tool_calls"][0]["result"]
 
 
-async def test_a_server_that_answers_everything_twice_is_used_as_any(
-    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None]
-) -> None:
-    own_file(double={"command": sys.executable, "args": [PEER, "twice", str(folder)]})
-    view = await run_calls(api, model, call("double__add", a=1, b=1), call("double__add", a=2, b=2))
-    assert [(one["state"], one["result"]) for one in view["tool_calls"]] == [("success", "2"), ("success", "4")]
-
-
 async def test_a_message_of_100_mb_ends_the_server_and_not_ours(api: Api, model: FakeOpenAI) -> None:
     await ready(api)
     asked = await approved(api, model, call("modern__flood", megabytes=100))

@@ -31,10 +31,3 @@ async def test_rules_are_listed_with_who_made_them_and_one_is_removed(
     assert [one["origin"] for one in await api.get("rules")] == ["site"]
     status, gone = await api("DELETE", "rules", rule["rule_id"])
     assert (status, gone["message"]) == (404, f"There is no rule {rule['rule_id']!r}.")
-
-
-async def test_no_request_makes_a_rule(api: Api) -> None:
-    for path in (("rules",), ("rules", "rule_1")):
-        status, _ = await api("POST", *path, body={"text": "allow *", "scope": "user"})
-        assert status in (404, 405)
-    assert [one["origin"] for one in await api.get("rules")] == ["site"]

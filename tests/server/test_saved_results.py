@@ -118,13 +118,6 @@ async def test_a_run_that_can_be_tried_again_keeps_its_cards_and_has_its_last_re
     assert await save([widget()]) == [[record(last), *results(last)]]
 
 
-async def test_results_go_into_no_other_notebook(records: RecordKeeper, save: Save) -> None:
-    result = a_result(CHART)
-    await keep(records, "w1", result)
-    cells = [[widget()], [record(result)], results(result)]
-    assert await save(*cells, path="copy.ipynb") == cells
-
-
 async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
     records: RecordKeeper, save: Save, server: Server
 ) -> None:

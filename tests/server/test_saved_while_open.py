@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server import service as service_module
 from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.cells import OpenPage, OpenPages
 from tests.server.client import Api, Fetch, Kernel, open_notebook
@@ -92,24 +91,6 @@ def says_that_it_waits(output: Any) -> bool:
     return WIDGET_MIME not in output["data"] and all("Waiting for you: Run Python (run_python)" in one for one in texts)
 
 
-async def test_a_call_that_waits_is_in_the_file_with_its_code_and_the_same_each_time(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code=CODE))
-    await page.run()
-    await api.next_approval()
-    await page.save_until(folder, says_that_it_waits)
-    output = saved(folder)
-    data = output["data"]
-    assert "heavy = 1 &lt; 2  # &lt;b&gt;&amp;&lt;/b&gt;\nprint(heavy)" in data["text/html"]
-    assert "penguins" not in data["text/html"]  # the cell's source has the prompt
-    assert f"```python\n{CODE}\n```" in data["text/markdown"]
-    assert "    print(heavy)" in data["text/plain"]
-    before = (folder / "analysis.ipynb").read_bytes()
-    await page.save()
-    assert (folder / "analysis.ipynb").read_bytes() == before
-
-
 async def test_the_document_of_an_open_page_says_what_waits_and_gets_the_record_whoever_saves_it(
     api: Api, page: Page, model: FakeOpenAI, open_page: OpenPages
 ) -> None:
@@ -185,58 +166,3 @@ async def test_a_page_that_was_lost_over_the_end_gets_the_record_and_its_file_is
     assert "Chinstrap is light." in await record_of(back)
     assert (folder / "analysis.ipynb").read_bytes() == before, "JupyterLab would ask which one to keep"
     server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_a_page_that_is_open_over_a_restart_gets_the_record_and_its_file_is_left_to_it(
-    api: Api,
-    page: Page,
-    folder: Path,
-    model: FakeOpenAI,
-    server: Server,
-    open_page: OpenPages,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(service_module, "PAGE_SECONDS", 0.2)
-    model.add(call("run_python", code=CODE))
-    await page.run()
-    run_id = (await api.next_approval())["run_id"]
-    await page.save_until(folder, says_that_it_waits)
-    before = (folder / "analysis.ipynb").read_bytes()
-    service = server.service
-    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
-    service._runtime = None
-    await server.app.kernel_manager.shutdown_all(now=True)
-    showing = await open_page(PATH)
-    await service.runtime()
-    await showing.opens(PATH, shows=[run_id])
-    assert "kernel was lost" in await record_of(showing)
-    await until_placed(run_id)
-    assert (folder / "analysis.ipynb").read_bytes() == before, "JupyterLab would ask which one to keep"
-
-
-def _stranger(model_id: Any) -> dict[str, Any]:
-    return {"output_type": "display_data", "data": {WIDGET_MIME: {"model_id": model_id}}, "metadata": {}}
-
-
-def _marked(run_id: Any) -> dict[str, Any]:
-    return {"output_type": "display_data", "data": {"text/plain": "x"}, "metadata": {OPEN_RUN_MARK: run_id}}
-
-
-async def test_what_a_notebook_says_of_other_runs_is_left_alone(
-    api: Api, page: Page, model: FakeOpenAI, folder: Path
-) -> None:
-    model.add(call("run_python", code=CODE), say("Done."))
-    await page.run()
-    waiting = await api.next_approval()
-    run_id = waiting["run_id"]
-    odd = [
-        *(_stranger(one) for one in ("0" * 32, None, {"a": 1})),
-        *(_marked(one) for one in ("run_nobody_made", [run_id])),
-    ]
-    page.content["cells"][0]["outputs"] += odd
-    await page.save_until(folder, says_that_it_waits)
-    await api.decide(waiting)
-    await page.save_until(folder, lambda output: "data-agent-record" in output["data"]["text/html"])
-    outputs = json.loads((folder / "analysis.ipynb").read_text())["cells"][0]["outputs"]
-    assert [one["metadata"] for one in outputs[-len(odd) :]] == [one["metadata"] for one in odd]
