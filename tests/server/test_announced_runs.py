@@ -1,4 +1,4 @@
-"""Runs that a cell announces: the server hears them with no page open, and their record is in the saved notebook."""
+"""Runs that a cell announces: the server hears them with no page open, in their order, and hears no others."""
 
 import asyncio
 import textwrap
@@ -16,34 +16,17 @@ from tests.waiting import until
 pytestmark = pytest.mark.kernel
 
 
-async def shown(kernel: Kernel) -> Any:
-    """Run the agent's cell; the display it makes."""
-    outputs = await kernel.run(ASK)
-    displays = [one for one in outputs if one["msg_type"] == "display_data"]
-    assert displays, [(one["msg_type"], one["content"]) for one in outputs]
-    return displays[0]
-
-
-@pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the runs that the server has asked for."""
-    ids: list[str] = []
-    declaration_of = ServedKernel._declaration_of
+async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_first_is_found_late(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declaration_of, find = ServedKernel._declaration_of, NotebookPaths.notebook_of
+    declared: list[None] = []
+    asked: list[None] = []
 
     async def declaration_is_noted(self: ServedKernel, *args: Any) -> Any:
         declaration = await declaration_of(self, *args)
-        ids.append(declaration.run_id)
+        declared.append(None)
         return declaration
-
-    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
-    return ids
-
-
-async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_first_is_found_late(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, declared: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = NotebookPaths.notebook_of
-    asked: list[None] = []
 
     async def find_late(self: NotebookPaths, *args: Any) -> Any:
         asked.append(None)
@@ -52,6 +35,7 @@ async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_fi
             await asyncio.sleep(0.2)  # long enough for the second one to start, where nothing keeps it from that
         return await find(self, *args)
 
+    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
     monkeypatch.setattr(NotebookPaths, "notebook_of", find_late)
     model.add(say("One."), say("Two."))
     await open_kernel.run(
@@ -59,7 +43,6 @@ async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_fi
     )
     runs = await api.listed("runs", 2)
     view = await api.ended(runs[0]["conversation_id"])
-    assert [run["run_id"] for run in view["runs"]] == declared
     assert [message["content"] for message in view["messages"] if message["role"] == "user"] == ["First.", "Second."]
 
 
@@ -78,7 +61,7 @@ async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kern
     with pytest.raises(ValueError, match="Invalid Signature"):  # as any client of the kernel, this one refuses it
         await open_kernel.text(textwrap.dedent(forge))
     model.add(say("Done."))
-    await shown(open_kernel)  # what came before it on the same socket has been handled when this run has ended
+    await open_kernel.run(ASK)  # what came before it on the same socket has been handled when this run has ended
     [run] = await api.listed("runs")
     await api.ended(run["conversation_id"])
     assert [view["conversation_id"] for view in await api.get("conversations")] == [run["conversation_id"]]

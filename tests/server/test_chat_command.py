@@ -1,12 +1,14 @@
 """`agent-kernel chat` against a real server and kernel: in a pseudo-terminal, and in a pipe."""
 
 import asyncio
+import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import pexpect
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
@@ -14,10 +16,53 @@ from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure
 from tests.server.client import Api, Kernel
 from tests.server.serving import TOKEN, Server
-from tests.server.terminal import PROGRAM, TerminalProgram
+
+PROGRAM = "import sys; from agent_kernel.cli import main; sys.exit(main(['chat', *sys.argv[1:]]))"
+APPROVES = "Approves exactly what is shown."
+
+
+class TerminalProgram:
+    """What a person sees is all that was written, in order: nothing is drawn over."""
+
+    def __init__(self, *arguments: str, token: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        self._process = pexpect.spawn(
+            sys.executable,
+            ["-c", PROGRAM, *arguments],
+            env={**inherited, "JUPYTER_TOKEN": token},
+            dimensions=(40, 100),
+            encoding="utf-8",
+            timeout=60,
+        )
+        self._written = self._process.logfile_read = io.StringIO(newline="")
+
+    @property
+    def text(self) -> str:
+        return self._written.getvalue().replace("\r", "")
+
+    async def until(self, *texts: str) -> None:
+        """Wait for texts, each behind what was waited for before."""
+        for text in texts:
+            await asyncio.to_thread(self._process.expect_exact, text.replace("\n", "\r\n"))
+
+    def type(self, line: str) -> None:
+        self._process.send(f"{line}\n")
+
+    def send(self, keys: str) -> None:
+        self._process.send(keys)
+
+    async def ended(self) -> int | None:
+        """The exit code."""
+        await asyncio.to_thread(self._process.expect_exact, pexpect.EOF)
+        self.close()
+        status: int | None = self._process.exitstatus
+        return status
+
+    def close(self) -> None:
+        self._process.close(force=True)
+
 
 Chat = Callable[..., TerminalProgram]
-APPROVES = "Approves exactly what is shown."
 
 
 @pytest.fixture
@@ -119,51 +164,27 @@ async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: C
     assert (await api.ended(conversation_id))["runs"][0]["status"] == "cancelled"
 
 
-class Piped:
-    """The command in pipes."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    async def __call__(self, *arguments: str, token: str = TOKEN) -> tuple[int | None, str, str]:
-        """Its exit code, output and errors."""
+async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_ended(
+    api: Api, address: str, model: FakeOpenAI
+) -> None:
+    async def piped(token: str = TOKEN) -> tuple[int | None, str, str]:
+        """The exit code, the output and the errors of the command."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, "--server", self._address, *arguments,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            *(sys.executable, "-c", PROGRAM, "--server", address),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "JUPYTER_TOKEN": token},
-        )  # fmt: skip
+        )
         out, errors = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode, out.decode(), errors.decode()
 
-
-@pytest.fixture
-def piped(address: str) -> Piped:
-    return Piped(address)
-
-
-async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_ended(
-    api: Api, piped: Piped, model: FakeOpenAI
-) -> None:
-    model.add(say("Forty-two."))
+    model.add(say("Forty-two."), failure(400, "no"))
     conversation_id = await api.begin()
-    code, out, errors = await piped(conversation_id)
-    assert (code, errors) == (0, "")
-    assert "\n  Forty-two.\n" in out
-    assert "\x1b" not in out
-    model.add(failure(400, "no"))
+    code, out, errors = await piped()
+    assert (code, errors, "\n  Forty-two.\n" in out, "\x1b" in out) == (0, "", True, False)
     await api.start_run(conversation_id)
     code, out, _ = await piped()
     assert (code, "The model did not answer." in out) == (1, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "given", "said"),
-    [
-        (["nowhere"], "wrong", "JUPYTER_TOKEN"),
-        (["--server", "http://127.0.0.1:9/"], TOKEN, "127.0.0.1:9/ (ClientConnectorError). Start it"),
-    ],
-)
-async def test_what_is_wrong_is_said_with_what_to_do(piped: Piped, arguments: list[str], given: str, said: str) -> None:
-    code, out, errors = await piped(*arguments, token=given)
-    assert (code, out, said in errors) == (1, "", True)
-    assert not [word for word in ("Traceback", TOKEN) if word in errors]
+    code, out, errors = await piped(token="wrong")
+    assert (code, out, "JUPYTER_TOKEN" in errors, "Traceback" in errors) == (1, "", True, False)

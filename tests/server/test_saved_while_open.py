@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import nbformat
@@ -13,8 +12,8 @@ import pytest_asyncio
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.notebooks.records import WIDGET_MIME
-from tests.server.cells import OpenPage, OpenPages
-from tests.server.client import Api, Fetch, Kernel, open_notebook
+from tests.server.cells import OpenPages
+from tests.server.client import Api, Kernel, open_notebook
 from tests.server.serving import Server
 from tests.waiting import until
 
@@ -22,68 +21,50 @@ pytestmark = pytest.mark.kernel
 
 PATH = "folder/analysis.ipynb"
 ASK = "%%agent\nWhich *penguins* are heavy?"
-CODE = "heavy = 1 < 2  # <b>&</b>\nprint(heavy)"
+CODE = "print(1 < 2)"
 
 
 class Page:
-    """What a page does with a notebook: it loads and saves it, and shows what its kernel displays."""
+    """An open notebook, as its page runs and saves it. The page is connected, so the server leaves the file to it."""
 
-    def __init__(self, fetch: Fetch, kernel: Kernel) -> None:
-        self.fetch = fetch
-        self.kernel = kernel
-        self.content: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK, id="cell-1")])
+    def __init__(self, server: Server, kernel: Kernel) -> None:
+        self._server = server
+        self._kernel = kernel
+        self._content: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK, id="cell-1")])
+        self.file = server.root / PATH
 
-    async def run(self, source: str = ASK) -> None:
+    async def run(self) -> None:
         """Run the agent's cell."""
-        shown = [one for one in await self.kernel.run(source) if one["msg_type"] == "display_data"]
+        shown = [one for one in await self._kernel.run(ASK) if one["msg_type"] == "display_data"]
         assert shown
-        self.content["cells"][0]["outputs"] = [
+        self._content["cells"][0]["outputs"] = [
             nbformat.v4.new_output("display_data", data=one["content"]["data"], metadata=one["content"]["metadata"])
             for one in shown
         ]
 
-    async def save(self, path: str = PATH) -> Any:
-        body = json.dumps({"type": "notebook", "format": "json", "content": self.content})
-        answer = await self.fetch("api", "contents", *path.split("/"), method="PUT", body=body)
-        return json.loads(answer.body)
-
-    async def load(self, path: str = PATH) -> Any:
-        """What a page gets, which is the page's from now on."""
-        answer = await self.fetch("api", "contents", *path.split("/"), params={"content": "1", "hash": "1"})
-        self.content = json.loads(answer.body)["content"]
-        return self.content
-
-    async def save_until(self, folder: Path, holds: Callable[[Any], bool], name: str = "analysis.ipynb") -> None:
-        """Save again and again until the file's output is as wanted: the server renders a run's state soon after it
-        has changed."""
+    async def save_until_it_waits(self) -> None:
+        """Save again and again: the server renders a run's state soon after it has changed."""
+        body = json.dumps({"type": "notebook", "format": "json", "content": self._content})
         async with asyncio.timeout(60):
-            await self.save(f"folder/{name}")
-            while not holds(saved(folder, name)):
-                await self.save(f"folder/{name}")
+            while True:
+                await self._server.fetch("api", "contents", PATH, method="PUT", body=body)
+                if says_that_it_waits(nbformat.read(self.file, as_version=4).cells[0].outputs[0]):
+                    return
 
-    async def post(self, *path: str, **body: Any) -> Any:
-        answer = await self.fetch("api", *path, method="POST", body=json.dumps(body))
-        return json.loads(answer.body) if answer.body else None
+    def connect(self) -> None:
+        self._server.app.kernel_manager.notify_connect(self._kernel.kernel_id)
 
-
-@pytest.fixture
-def folder(server: Server) -> Path:
-    return server.root / "folder"
+    def disconnect(self) -> None:
+        self._server.app.kernel_manager.notify_disconnect(self._kernel.kernel_id)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(server: Server, loaded: Kernel, folder: Path) -> AsyncIterator[Page]:
-    """An open notebook. Its page is connected, so the server leaves the file to it."""
+async def page(server: Server, loaded: Kernel) -> AsyncIterator[Page]:
     await open_notebook(server.fetch, PATH, loaded.kernel_id)
-    manager = server.app.kernel_manager
-    manager.notify_connect(loaded.kernel_id)
-    yield Page(server.fetch, loaded)
-    manager.notify_disconnect(loaded.kernel_id)
-
-
-def saved(folder: Path, name: str = "analysis.ipynb") -> Any:
-    """The first output in the file."""
-    return nbformat.read(folder / name, as_version=4).cells[0].outputs[0]
+    one = Page(server, loaded)
+    one.connect()
+    yield one
+    one.disconnect()
 
 
 def says_that_it_waits(output: Any) -> bool:
@@ -119,50 +100,40 @@ async def test_the_document_of_an_open_page_says_what_waits_and_gets_the_record_
 
 
 async def test_a_page_that_was_closed_over_the_end_finds_the_record(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, server: Server
+    api: Api, page: Page, model: FakeOpenAI, server: Server
 ) -> None:
     model.add(call("run_python", code=CODE), say("Chinstrap is light."))
     await page.run()
     waiting = await api.next_approval()
-    await page.save_until(folder, says_that_it_waits)
-    server.app.kernel_manager.notify_disconnect(page.kernel.kernel_id)
+    await page.save_until_it_waits()
+    page.disconnect()
     await api.decide(waiting)
-    file = folder / "analysis.ipynb"
     # Jupyter writes a file in place: a page that reads it in the middle of that gets an error.
-    await until(lambda: "Chinstrap is light." in (text := file.read_text()) and text.endswith("}\n"))
-    assert "Chinstrap is light." in json.dumps(await page.load())
-    assert OPEN_RUN_MARK not in file.read_text()
-    server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
-
-
-async def record_of(showing: OpenPage) -> Any:
-    """What the page is asked to put into its document, which it does."""
-    while "data-agent-record" not in str((put := await showing.asked())["ask"]):
-        await showing.answers(put, success=True)
-    await showing.answers(put, success=True)
-    return put["ask"]["outputs"][0]["data"]["text/plain"]
-
-
-async def until_placed(run_id: str) -> None:
-    """Wait until the server has written a run's record into its file, or has left that to a page."""
-    await until(lambda: not any(task.get_name().endswith(run_id) for task in asyncio.all_tasks()))
+    await until(lambda: "Chinstrap is light." in (text := page.file.read_text()) and text.endswith("}\n"))
+    assert "Chinstrap is light." in (await server.fetch("api", "contents", PATH)).body.decode()
+    assert OPEN_RUN_MARK not in page.file.read_text()
+    page.connect()
 
 
 async def test_a_page_that_was_lost_over_the_end_gets_the_record_and_its_file_is_left_to_it(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, server: Server, open_page: OpenPages
+    api: Api, page: Page, model: FakeOpenAI, open_page: OpenPages
 ) -> None:
     model.add(call("run_python", code=CODE), say("Chinstrap is light."))
     sleeping = await open_page(PATH)
     await page.run()
     waiting = await api.next_approval()
-    await page.save_until(folder, says_that_it_waits)
-    before = (folder / "analysis.ipynb").read_bytes()
-    server.app.kernel_manager.notify_disconnect(page.kernel.kernel_id)
+    await page.save_until_it_waits()
+    before = page.file.read_bytes()
+    page.disconnect()
     await sleeping.leave()  # without a word, as where a computer sleeps
     await api.decide(waiting)
     await api.ended(waiting["conversation_id"])
-    await until_placed(waiting["run_id"])
-    back = await open_page(PATH, shows=[waiting["run_id"]])
-    assert "Chinstrap is light." in await record_of(back)
-    assert (folder / "analysis.ipynb").read_bytes() == before, "JupyterLab would ask which one to keep"
-    server.app.kernel_manager.notify_connect(page.kernel.kernel_id)
+    run_id = waiting["run_id"]  # by now its record is in the file, or has been left to a page
+    await until(lambda: not any(task.get_name().endswith(run_id) for task in asyncio.all_tasks()))
+    back = await open_page(PATH, shows=[run_id])
+    while "data-agent-record" not in str((put := await back.asked())["ask"]):
+        await back.answers(put, success=True)
+    await back.answers(put, success=True)
+    assert "Chinstrap is light." in put["ask"]["outputs"][0]["data"]["text/plain"]
+    assert page.file.read_bytes() == before, "JupyterLab would ask which one to keep"
+    page.connect()
