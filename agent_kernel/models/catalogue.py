@@ -61,6 +61,8 @@ class ModelList:
         """When the latest is no longer current."""
         self._known: Mapping[str, Capabilities] = {}
         """From the latest that has no fault: it stays in use while the service is down."""
+        self._probed = False
+        """Whether it was asked once more after a turn."""
         self._fetches: set[asyncio.Task[Listing]] = set()
 
     async def listing(self, *, fresh: bool = False) -> Listing:
@@ -75,17 +77,27 @@ class ModelList:
 
     async def learn(self) -> None:
         """Fetch a near server's list, because nothing else knows its models' capabilities. Waits for the first one, a
-        few seconds at most; a later one comes in the background, because Ollama and LM Studio tell a model's context
-        once they have loaded it. Raises nothing."""
+        few seconds at most; a later one comes in the background. Raises nothing."""
         if not self.client.endpoint.is_near:
             return
         with suppress(AgentKernelError, OSError, ValueError):  # its first import may take longer than the list
             await self.client.open()
-        fetching = asyncio.get_running_loop().create_task(self.listing())
-        self._fetches.add(fetching)
-        fetching.add_done_callback(self._fetches.discard)
+        fetching = self._fetch(fresh=False)
         if not self._known:
             await asyncio.wait({fetching}, timeout=LEARN_SECONDS)
+
+    def probe(self, wire_name: str) -> None:
+        """Fetch a near server's list once more, in the background, after a turn: Ollama and LM Studio tell a model's
+        context once they have loaded it."""
+        if self.client.endpoint.is_near and not self._probed and self.capabilities(wire_name).context_tokens is None:
+            self._probed = True
+            self._fetch(fresh=True)
+
+    def _fetch(self, *, fresh: bool) -> asyncio.Task[Listing]:
+        task = asyncio.get_running_loop().create_task(self.listing(fresh=fresh))
+        self._fetches.add(task)
+        task.add_done_callback(self._fetches.discard)
+        return task
 
     async def aclose(self) -> None:
         """Cancel the requests in the background, and close the connections."""

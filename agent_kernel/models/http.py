@@ -141,6 +141,7 @@ class HttpModel:
 
     def _note_answer(self, turn: ModelTurn) -> None:
         self._reports_cost = turn.usage.cost is not None
+        self._models.probe(self._wire_name)
         self._fallbacks.note_answer()
         self._limit.accept(turn.usage.input_tokens)
 

@@ -14,6 +14,7 @@ from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.runtime.runtime_fixtures import Stages
+from tests.waiting import until
 
 Told = tuple[bool | None, bool | None, int | None]
 """Tools, images, context."""
@@ -208,3 +209,18 @@ async def test_the_key_goes_to_the_endpoints_own_lists_and_a_redirect_is_not_fol
     assert elsewhere.asked == []
     assert server.asked[0].headers["authorization"] == "Bearer lab-key-0123"
     assert "lab-key" not in json.dumps(view.model_dump())
+
+
+async def test_the_context_of_a_model_that_is_loaded_by_its_first_turn_is_known_from_the_next_one_on(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_kernel.models.catalogue.LEARN_SECONDS", 60)
+    gemma = {"model": "gemma3:4b", "context_length": 4_096}
+    pages = OLLAMA | {"/api/ps": lambda _: {"models": [gemma] if service.requests else []}}
+    async with FakeOpenAI([say("Done.")], pages=pages) as service:
+        resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
+        model = resolver.resolve("gemma3:4b")
+        stage = await stages(model)
+        assert (await stage.run()).text == "Done."
+        await until(lambda: model.facts.context_tokens == gemma["context_length"])
+        await resolver.aclose()
