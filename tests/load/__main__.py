@@ -1,17 +1,21 @@
 """The whole load, some minutes: `python -m tests.load` prints what it took and what the server held.
 
-It ends with 1 where the server did not let go of something.
+It ends with 1 where the server did not let go of something, or holds more memory after the same load a second time.
 """
 
 import argparse
 import asyncio
+import itertools
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.load.measures import Measure, loaded_server, many_approvals, many_calls, many_clients
+from tests.load.measures import Measure, grew, loaded_server, many_approvals, many_calls, many_clients
 
-HEAD = "| load | seconds | open files: before -> after | objects |\n| --- | ---: | ---: | ---: |\n"
+HEAD = (
+    "| load | seconds | open files: before -> after | objects | thousands of memory blocks |\n"
+    "| --- | ---: | ---: | ---: | ---: |\n"
+)
 
 
 async def measure(directory: Path, calls: int) -> list[Measure]:
@@ -33,7 +37,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="agent-kernel-load-", ignore_cleanup_errors=True) as directory:
         measures = asyncio.run(measure(Path(directory), options.calls))
     sys.stdout.write(HEAD + "".join(f"{one.row()}\n" for one in measures))
-    faults = [one.left_behind for one in measures if one.left_behind]
+    faults = [*(one.left_behind for one in measures), *itertools.starmap(grew, itertools.pairwise(measures))]
+    faults = [fault for fault in faults if fault]
     sys.stderr.writelines(f"{fault}\n" for fault in faults)
     return 1 if faults else 0
 

@@ -26,6 +26,8 @@ SETTLES_WITHIN = 60.0
 """A WebSocket waits for the other side's good-bye."""
 SPARE_FILES = 8
 """A kept connection to the model, a thread's pipe: what may stay open."""
+SPARE_BLOCKS = 1.02
+"""Of Python's memory blocks, where the same load comes once more."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -36,6 +38,8 @@ class Held:
     files: int
     objects: Counter[str]
     """Of this project, by type."""
+    blocks: int
+    """Python's memory blocks in use."""
 
     def is_as_small_as(self, before: "Held") -> bool:
         return not self.objects - before.objects and self.files <= before.files + SPARE_FILES
@@ -51,13 +55,20 @@ class Measure:
     def row(self) -> str:
         files = f"{self.before.files} -> {self.after.files}"
         objects = f"{self.before.objects.total():,} -> {self.after.objects.total():,}"
-        return f"| {self.name} | {self.seconds:.1f} | {files} | {objects} |"
+        blocks = f"{self.before.blocks / 1e3:,.0f} -> {self.after.blocks / 1e3:,.0f}"
+        return f"| {self.name} | {self.seconds:.1f} | {files} | {objects} | {blocks} |"
 
     @property
     def left_behind(self) -> str:
         """Empty where the server has let go of all."""
         grown = self.after.objects - self.before.objects
         return "" if self.after.is_as_small_as(self.before) else f"{self.name} left {dict(grown)}: {self.row()}"
+
+
+def grew(first: Measure, again: Measure) -> str:
+    """Empty where a load left no more memory in use the second time: the first fills caches."""
+    same = again.after.blocks <= first.after.blocks * SPARE_BLOCKS or first.name != again.name
+    return "" if same else f"{again.name} left more the second time: {again.row()}"
 
 
 class LoadedServer:
@@ -70,7 +81,8 @@ class LoadedServer:
         status, alive = await self.server.ask("GET", probe.PATH)
         assert status == 200, alive
         assert self.server.process is not None
-        return Held(len(os.listdir(f"/proc/{self.server.process.pid}/fd")), Counter(alive))  # noqa: PTH208
+        files = len(os.listdir(f"/proc/{self.server.process.pid}/fd"))  # noqa: PTH208
+        return Held(files, Counter(alive["objects"]), alive["blocks"])
 
     async def measured(self, name: str, seconds: float, before: Held) -> Measure:
         """Once the server has let go of all, or after a while."""
