@@ -133,6 +133,22 @@ def test_as_the_message_of_a_call_is_taken_up(kernel: TestKernel) -> None:
     assert kernel.value("'alive'") == "'alive'"
 
 
+AS_A_PAGE_ASKS = """import os, signal
+handlers = get_ipython().kernel.shell_handlers
+answer = handlers["is_complete_request"]
+async def interrupted(*request):
+    handlers["is_complete_request"] = answer
+    os.kill(os.getpid(), signal.SIGINT)
+    await answer(*request)
+handlers["is_complete_request"] = interrupted"""
+
+
+def test_while_the_kernel_answers_what_a_page_asks_on_its_own(kernel: TestKernel) -> None:
+    kernel.run(f"{AS_A_PAGE_ASKS}\nrun = start(ScriptedModel([slow])); asked.wait(20)", allow_stdin=True)
+    assert kernel.result(kernel.post("is_complete_request", code="1 + 1")).reply["status"] == "complete"
+    assert state_of(kernel) == ("cancelled", [], NOTICE, [])
+
+
 def test_a_cell_of_the_users_own_that_runs_is_interrupted_first(kernel: TestKernel) -> None:
     page = Page(kernel)
     kernel.run("run = start(asks())", allow_stdin=True)

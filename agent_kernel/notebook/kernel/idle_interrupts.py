@@ -17,9 +17,12 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.execution.call_interrupts import own_signal
-from agent_kernel.notebook.kernel.environment import content_of, kernel_of
+from agent_kernel.notebook.kernel.environment import content_of, kernel_of, message_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import OWN_CODE
+
+QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
+"""Requests that pages make on their own. An interrupt is never meant for these, and would cost them their reply."""
 
 PROMPT = "%%agent"
 """What the source of a cell begins with that is a prompt and nothing else."""
@@ -81,8 +84,10 @@ class IdleInterrupts:
         kernel, before, after = self._kernel, self._kernel.pre_handler_hook, self._kernel.post_handler_hook
 
         def begin() -> None:
+            message = message_of(self._shell)
+            kind = message.get("header", {}).get("msg_type")
             # A subshell's message is not on the main thread, which alone gets signals.
-            if _is_main_thread() and is_own(content_of(self._shell)):
+            if _is_main_thread() and (kind in QUICK or is_own(message.get("content") or {})):
                 # Without ipykernel's in between: it raises where nothing catches that, which ends the kernel.
                 signal.signal(signal.SIGINT, self._on_idle_signal)
             else:
