@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from playwright.sync_api import sync_playwright
 
 from benchmarks.frame import QUIET, ModelServer, Skipped
@@ -142,6 +143,18 @@ class Stage:
         (file,) = (self.lab.home / "runtime").glob("jpserver-*.json")
         status = Path(f"/proc/{json.loads(file.read_text())['pid']}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
+
+    @contextmanager
+    def browser_held(self) -> Iterator[None]:
+        """The browser's processes get no processor time."""
+        held = [child for child in psutil.Process().children(recursive=True) if "chrom" in child.name().lower()]
+        for process in held:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in held:
+                process.resume()
 
     def look_with(self, script: str, argument: Any) -> Any:
         return self.notebook.page.evaluate(script, argument)

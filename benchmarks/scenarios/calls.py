@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -42,9 +42,10 @@ def kernel_steps(rounds: int, steps: int = STEPS) -> Report:
     """A tool step in the kernel with its model request, by JupyterLab's own run of an empty cell.
 
     The cell's run is from JupyterLab's command to its end in the kernel. The page hears of that end some 40 ms later,
-    as Jupyter Server leaves Nagle's algorithm on for what it sends to the page.
+    as Jupyter Server leaves Nagle's algorithm on for what it sends to the page; what it draws then is in no cell's
+    time, but in that of the step after it. So steps are measured with the page held still, too.
     """
-    took, cells = [], []
+    took, cells, held = [], [], []
     run = [LOAD, "%%agent --policy allow\nGo on.", "pass"]
     with stage(f"run:nothing:{steps}:5:0", run, UNENDING, frames=False) as on:
         on.notebook.run(0)
@@ -53,12 +54,15 @@ def kernel_steps(rounds: int, steps: int = STEPS) -> Report:
             if number > 0:  # the first is a warm-up
                 took.append(during)
                 cells.append([*before, *after])
+        for _ in range(rounds):
+            held += _steps(on, steps, hold=True)
     empty = [median(each) for each in cells]
     steps_ms = sorted(itertools.chain.from_iterable(took))
     beside = {"p90": steps_ms[len(steps_ms) * 9 // 10], "JupyterLab's run of an empty cell": median(empty)}
+    beside["with the page's processes held"] = median(held)
     share = median([median(one) / cell for one, cell in zip(took, empty, strict=True)])
     what = "a tool step in the kernel with its model request, p50"
-    report = Report(raw={"steps": took, "cells": cells})
+    report = Report(raw={"steps": took, "cells": cells, "held": held})
     report.figures += [
         Figure(what, median(steps_ms), "ms", beside=beside),
         Figure("... by JupyterLab's own run of an empty cell", share, "x", Goal(1.5, "1.5 times the cell's")),
@@ -70,11 +74,15 @@ def _cells(on: Stage) -> list[float]:
     return [on.timed_cell(EMPTY) for _ in range(CELLS)]
 
 
-def _steps(on: Stage, steps: int) -> list[float]:
-    """Milliseconds from a request to the model to the next one, which has the outcome of a call in the kernel."""
+def _steps(on: Stage, steps: int, *, hold: bool = False) -> list[float]:
+    """Milliseconds from a request to the model to the next one, which has the outcome of a call in the kernel. With
+    `hold` the browser stands still from the second request on."""
     asked = len(on.model.requests())
     on.notebook.run(AGENT, wait=False)
-    requests = on.model.requests(asked + steps + 1, 120)[asked:]
+    first = 2 if hold else 0
+    on.model.requests(asked + first, 120)
+    with on.browser_held() if hold else nullcontext():
+        requests = on.model.requests(asked + steps + 1, 120)[asked + first :]
     on.wait_for_end()
     return _between(requests)
 
