@@ -233,27 +233,17 @@ class Accounts:
         return AccessToken(token=token, client_id="c", scopes=[], expires_at=NOW + 3600)
 
 
-class Twice:
-    """Standard output on which each line comes twice: each answer, too."""
-
-    async def write(self, line: str) -> None:
-        sys.stdout.write(line * 2)
-
-    async def flush(self) -> None:
-        sys.stdout.flush()
-
-
-async def serve_legacy(stdout: Any = None) -> None:
+async def serve_legacy() -> None:
     """Without discovery, which leads the client to the older handshake."""
     low = server._lowlevel_server
-    async with stdio_server(stdout=stdout) as (read, write), low.lifespan(low) as lifespan:
+    async with stdio_server() as (read, write), low.lifespan(low) as lifespan:
         await serve_loop(low, read, write, lifespan_state=lifespan, init_options=low.create_initialization_options())
 
 
 if __name__ == "__main__":
     (FOLDER / "pids").open("a").write(f"{os.getpid()}\n")
-    if ERA in ("legacy", "twice"):
-        asyncio.run(serve_legacy(Twice() if ERA == "twice" else None))
+    if ERA == "legacy":
+        asyncio.run(serve_legacy())
     elif ERA == "oauth":
         address = f"http://127.0.0.1:{sys.argv[3]}"
         auth = AuthSettings(

@@ -34,7 +34,6 @@ async def test_the_page_that_was_looked_at_last_is_read_and_changed_and_not_the_
     ("refusal", "texts"),
     [
         ("changed", ["Its source now:\ntyped = 12\nThe difference:", "-typed = 1\n+typed = 12"]),
-        ("running", ["The cell c1 is running. Nothing was done."]),
         ("failed", ["It could not be done. It broke."]),
     ],
 )
@@ -106,16 +105,6 @@ async def test_what_becomes_of_running_a_changed_cell_is_told_with_the_change_wh
     assert "Edited cell:c1 of cells.ipynb (as the page shows it now)." in told
     assert text in told
     assert "Nothing was" not in told
-
-
-@pytest.mark.parametrize("said", ["no JSON", '{"type": "notebooks", "notebooks": [{}]}'])
-async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Server, said: str) -> None:
-    socket = await server.open_socket("agent-kernel", "api", "pages")
-    await socket.write_message(said)
-    async with asyncio.timeout(30):
-        assert await socket.read_message() is None
-    assert socket.close_code == 1007
-    socket.close()
 
 
 async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Server) -> None:
