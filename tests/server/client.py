@@ -213,10 +213,6 @@ class Kernel:
         message_id: str = message["header"]["msg_id"]
         return message_id
 
-    def ask_for_interrupt(self) -> None:
-        """By a message, as a client of the kernel's own may."""
-        self._client.control_channel.send(self._client.session.msg("interrupt_request", {}))
-
     async def text(self, code: str) -> str:
         """What a cell prints."""
         outputs = await self.run(code)

@@ -129,7 +129,9 @@ async def test_a_notebook_that_became_read_only_while_its_card_waited_is_left_al
     assert notebook.path.read_bytes() == before
 
 
-async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(notebook: Notebook, api: Api) -> None:
+async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(
+    notebook: Notebook, api: Api, kernel: Kernel
+) -> None:
     conversation_id = await notebook.ask(EDIT, call("insert_cell", source="new", after="c1"))
     await notebook.ended(conversation_id)
     cells = json.loads(notebook.path.read_text())
@@ -138,6 +140,9 @@ async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(noteboo
     done = await undone(api, conversation_id)
     assert done == {"insert_cell": None, "edit_cell": "The cell c1 was changed since. Nothing was put back."}
     assert [cell.source for cell in notebook.cells()] == ["mine", "# Title"]
+    listed = await api.get("changes", kernel_id=kernel.kernel_id)
+    states = {one["tool_name"]: one["state"] for one in listed if one["conversation_id"] == conversation_id}
+    assert states == {"edit_cell": "changed", "insert_cell": "undone"}
 
 
 async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook: Notebook, api: Api) -> None:

@@ -1,7 +1,6 @@
 """The WebSocket channel, as a page, a script and a stranger see it."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -38,29 +37,18 @@ async def test_the_session_comes_first_and_the_answer_streams_as_tokens(
     assert seqs == list(range(1, len(seqs) + 1))
 
 
-@pytest.mark.parametrize(
-    ("frame", "says"),
-    [
-        (b"\xff\xfe", "JSON"),
-        ("x" * (MAX_FRAME_BYTES * 20), str(MAX_FRAME_BYTES)),
-    ],
-    ids=["binary", "20 MiB"],
-)
-async def test_a_malformed_or_oversized_frame_is_answered_and_the_connection_stays(
-    api: Api, client: OpenChannel, frame: Any, says: str
-) -> None:
+async def test_an_oversized_frame_is_answered_and_the_connection_stays(api: Api, client: OpenChannel) -> None:
     page = await client(await api.new_conversation())
     await page.next()
-    await page.send(frame)
+    await page.send("x" * (MAX_FRAME_BYTES * 20))
     error = await page.next()
-    assert (error["type"], error["code"]) == ("error", "INVALID_FORMAT")
-    assert says in error["message"]
+    assert (error["type"], error["code"], str(MAX_FRAME_BYTES) in error["message"]) == ("error", "INVALID_FORMAT", True)
     await page.send({"type": "ping"})
     assert (await page.next())["type"] == "pong"
 
 
 async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
-    server: Server, client: OpenChannel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: Server, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = await server.service.runtime()
     awaited: list[str] = []
@@ -76,9 +64,6 @@ async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
     await runtime.create_conversation(conversation_id="conv_soon")
     for page in await asyncio.gather(*opening):
         assert (await page.next())["conversation_id"] == "conv_soon"
-    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    # The first socket of a process has Tornado warn of Jupyter Server's own settings.
-    assert [one for one in warnings if "websocket_ping_timeout" not in one] == []
 
 
 async def test_a_channel_to_an_unknown_conversation_is_404(

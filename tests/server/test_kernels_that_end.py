@@ -79,21 +79,16 @@ async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_s
     assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
 
 
-@pytest.mark.parametrize(("asleep", "by_message"), [(False, False), (True, True)])
+@pytest.mark.parametrize("asleep", [False, True])
 async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
-    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, asleep: bool, by_message: bool
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, asleep: bool
 ) -> None:
-    """Also by what `jupyter_client` sends to a kernel whose kernel spec wants messages."""
-    code = SLEEPS if asleep else "1"
-    model.add(call("run_python", code=code))
+    model.add(call("run_python", code=SLEEPS if asleep else "1"))
     conversation_id, waiting = await waiting_call(api, kernel)
     if asleep:
         await api.decide(waiting)
         await executing(api, conversation_id)
-    if by_message:
-        kernel.ask_for_interrupt()
-    else:
-        await server.fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
+    await server.fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
     assert view["runs"][0]["notices"][0]["content"] == "Stopped, because the kernel was interrupted."

@@ -108,7 +108,6 @@ async def test_a_cell_lists_the_servers_and_chooses_among_their_tools(
     [
         ("{", "mcp.json is not JSON"),
         ('{"mcpServers": {"a": {"command": "no-such-program-here"}}}', "there is no program 'no-such-program-here'"),
-        ('{"mcpServers": {"modern": {"command": "sh"}}}', "The user's server modern is left out"),
     ],
 )
 async def test_a_mistake_in_the_file_is_told_and_the_others_work(

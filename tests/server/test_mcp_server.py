@@ -29,8 +29,6 @@ pytestmark = pytest.mark.kernel
 async def test_a_client_of_either_age_sees_the_tools_and_reads_a_notebook(server: Server, path: str, mode: str) -> None:
     async with connected(server, mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert {"list_notebooks", "run_python", "edit_cell", "read_file", "wait_for_call"} <= tools.keys()
-        assert "run_shell" not in tools
         assert "notebook_path" in tools["run_python"].input_schema["properties"]
         listed = json.loads(text_of(await client.call_tool("list_notebooks", {})))
         assert {"notebook_path": path} in listed["notebooks"]

@@ -1,7 +1,6 @@
 """What a site, a folder and a person set for the runs of a conversation."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from traitlets import TraitError
@@ -56,17 +55,11 @@ async def test_a_folders_instructions_go_to_the_model_with_the_users_own_and_loo
     assert (run["policy"]["mode"], run["policy"]["rules"]) == ("ask", [])
 
 
-@pytest.mark.parametrize(
-    ("trait", "value", "said"),
-    [
-        ("default_budget", {"steps": -1}, "steps must be a whole number from 0"),
-        ("tool_timeouts", {"run_python": "5"}, "run_python must be"),
-        ("site_rules", ['deny run_shell where comand is "rm"'], "The rule"),
-    ],
-)
-def test_a_site_is_told_of_a_setting_that_could_never_hold(trait: str, value: Any, said: str) -> None:
-    with pytest.raises(TraitError, match=f"{trait}: {said}"):
-        AgentKernelServer(**{trait: value})
+def test_a_site_is_told_of_a_setting_that_could_never_hold() -> None:
+    with pytest.raises(TraitError, match="default_budget: steps must be a whole number from 0"):
+        AgentKernelServer(default_budget={"steps": -1})
+    with pytest.raises(TraitError, match="site_rules: The rule"):
+        AgentKernelServer(site_rules=['deny run_shell where comand is "rm"'])
 
 
 LIMITED = {"tool_timeouts": {"run_python": 1}, "conversation_budget": {"steps": 1}}

@@ -29,9 +29,7 @@ async def test_a_prompt_tells_of_the_notebook_of_its_cell_though_it_was_never_sa
 ) -> None:
     for cell_id, page, told in (
         ("new-in-second", SECOND, "second.ipynb"),
-        ("new-in-first", FIRST, "first.ipynb"),
         ("saved-in-second", "a page that was reloaded", "second.ipynb"),
-        ("newer-in-second", "a page that was reloaded", "second.ipynb"),
         ("new", "a page of which nothing is known", "first.ipynb"),
     ):
         model.add(say("Good."))
