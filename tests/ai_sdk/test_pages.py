@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel.testing.wire.reply import failure
 from tests.ai_sdk.conftest import OpenPage, Page, Part, start_page, text, tools
 from tests.faults import server as killed_servers
 from tests.server.client import Api, Kernel, OpenChannel, chat_chunks, chat_text
@@ -104,20 +103,6 @@ async def test_an_approved_call_runs_once_and_the_page_goes_on_by_itself(count: 
     await same_after_a_reload(counted.page, api)
 
 
-async def test_a_denial_ends_the_call_and_its_reason_reaches_the_model(
-    count: Count, api: Api, model: FakeOpenAI
-) -> None:
-    counted = await count(say("I will not."))
-    await counted.decide(approved=False, reason="Not today.")
-    state = await counted.page.said("I will not.")
-    assert (states(state), len(state["requests"])) == (["output-denied"], 2)
-    assert "Not today." in json.dumps(model.requests[-1].body)
-    assert await counted.times() == 0
-    await same_after_a_reload(counted.page, api)
-    [loaded] = tools({"messages": await whole(counted.page, api)})
-    assert loaded["approval"] == {"id": counted.part["approval"]["id"], "approved": False, "reason": "Not today."}
-
-
 async def test_three_calls_of_a_step_are_answered_in_one_request(
     page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
 ) -> None:
@@ -127,12 +112,17 @@ async def test_three_calls_of_a_step_are_answered_in_one_request(
     asked = tools(await one.answered())
     assert [part["state"] for part in asked] == ["approval-requested"] * 3
     for part, approved in zip(asked, (True, False, True), strict=True):
-        await one("decide", id=part["approval"]["id"], approved=approved)
+        await one(
+            "decide", id=part["approval"]["id"], approved=approved, **({} if approved else {"reason": "Not two."})
+        )
     state = await one.said("Done.")
     assert states(state) == ["output-available", "output-denied", "output-available"]
     assert len(state["requests"]) == 2
     assert await times_run(kernel) == 2
+    assert "Not two." in json.dumps(model.requests[-1].body)
     await same_after_a_reload(one, api)
+    denied = tools({"messages": await whole(one, api)})[1]
+    assert denied["approval"] == {"id": asked[1]["approval"]["id"], "approved": False, "reason": "Not two."}
 
 
 async def test_arguments_that_the_page_changed_never_run(count: Count) -> None:
@@ -237,18 +227,6 @@ async def test_an_approval_that_nobody_asked_for_changes_nothing_and_is_told(cou
     assert "apr_forged" in state["failures"][0]
     assert await counted.times() == 0
     assert (await api.pending())[0]["state"] == "awaiting_approval"
-
-
-async def test_a_model_that_fails_is_told_and_tried_again(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
-    one = await page()
-    model.add(failure(400, "The model is not well."))
-    await one("send", text="Hello")
-    state = await one.until(lambda now: now if now["status"] == "error" else None)
-    assert state["failures"]
-    model.add(say("Hello."))
-    await one("regenerate")
-    state = await one.until(lambda now: now if now["status"] == "ready" else None)
-    assert text(state) == "Hello."
 
 
 async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_gone_on_with(

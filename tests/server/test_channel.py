@@ -1,9 +1,14 @@
-"""The WebSocket channel, as a page, a script and a stranger see it."""
+"""The WebSocket channel, and server-sent events, as a page, a script and a stranger see them."""
 
 import asyncio
-from collections.abc import Callable
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
+import aiohttp
 import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError
@@ -11,9 +16,9 @@ from tornado.httpclient import HTTPClientError
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server import identity, sockets
-from tests.server.client import Api, OpenChannel
+from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.serving import Server
 from tests.waiting import until
 
@@ -117,3 +122,107 @@ async def test_who_may_not_look_any_more_is_shown_out(
         assert (await page.closed(), page.close_code) == (True, 1008)
         with pytest.raises(HTTPClientError):
             await client(conversation_id)
+
+
+Event = tuple[str | None, dict[str, Any]]
+
+
+class Follower:
+    """An `EventSource`: the events of one response, each with its id."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+
+    async def next(self) -> Event:
+        """The next event. Fails with `EOFError` at the end of the stream."""
+        fields: dict[str, str] = {}
+        async with asyncio.timeout(60):
+            while line := (await self.response.content.readline()).decode():
+                name, _, value = line.rstrip("\n").partition(":")
+                if line != "\n":
+                    fields[name] = value.removeprefix(" ")
+                elif "data" in fields:
+                    return fields.get("id"), json.loads(fields["data"])
+                else:
+                    fields = {}
+        raise EOFError
+
+    async def until(self, kind: str) -> list[Event]:
+        """The events up to the first of this type."""
+        got = [await self.next()]
+        while got[-1][1]["type"] != kind:
+            got.append(await self.next())
+        return got
+
+
+@asynccontextmanager
+async def follow(server: Server, conversation_id: str, query: str = "", **headers: str) -> AsyncIterator[Follower]:
+    """Follows a conversation's events: `async with follow(server, conversation_id, "?after=3") as stream`."""
+    url = server.url("http", ("agent-kernel", "api", "conversations", conversation_id, "events"), None)
+    async with (
+        aiohttp.ClientSession(headers=server.headers, read_bufsize=2**24) as http,
+        http.get(url.rstrip("?") + query, headers=headers) as response,
+    ):
+        yield Follower(response)
+
+
+@pytest.mark.kernel
+async def test_a_run_is_followed_and_who_connects_again_gets_what_was_missed_and_nothing_twice(
+    api: Api, server: Server, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code="print('six')"), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    async with follow(server, conversation_id) as stream:
+        assert (stream.response.status, stream.response.headers["Content-Type"]) == (200, "text/event-stream")
+        assert (await stream.next())[1]["type"] == "session"
+        await api.start_run(conversation_id)
+        waiting = await stream.until("approval_request")
+    last = waiting[-1][0]
+    await api.decide()
+    async with follow(server, conversation_id, "?after=0", **{"Last-Event-ID": str(last)}) as stream:
+        first = await stream.next()
+        assert (first[1]["type"], first[0]) == ("session", last)
+        rest = await stream.until("complete")
+    async with follow(server, conversation_id, f"?after={last}") as stream:  # for a client that can send no header
+        assert (await stream.until("complete"))[1:] == rest
+    async with follow(server, conversation_id, "?after=-1") as stream:
+        assert (stream.response.status, (await stream.response.json())["field"]) == (400, "after")
+    got = waiting + rest
+    assert "".join(event["content"] for _, event in got if event["type"] == "token") == "Done."
+    assert [int(one or 0) for one, _ in got] == [event["seq"] for _, event in got] == list(range(1, len(got) + 1))
+    assert [event["status"] for _, event in rest if event["type"] == "tool_complete"] == ["success"]
+
+
+@pytest.mark.parametrize("server_traits", [{"authorizer_class": Switchable}])
+async def test_a_stream_ends_when_its_user_may_not_look_any_more(
+    api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+    async with follow(server, await api.new_conversation()) as stream:
+        await stream.next()
+        with monkeypatch.context() as patch:
+            patch.setattr(Switchable, "blind", lambda: True)
+            assert (await stream.next())[1]["code"] == "ACCESS_DENIED"
+            with pytest.raises(EOFError):
+                await stream.next()
+    await until(lambda: not server.service.streams)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
+
+
+@pytest.mark.kernel
+async def test_the_example_of_the_protocols_page_asks_a_person_and_prints_the_answer(
+    kernel: Kernel, server: Server, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    example: dict[str, Any] = {"__name__": "example"}
+    exec(compile(program, str(PAGE), "exec"), example)
+    questions: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda question: questions.append(question) or "y")
+    model.add(call("run_python", code="answer = 6 * 7"), say("It is 42."))
+    address = f"http://localhost:{server.port}{server.app.base_url}"
+    answer = await example["ask"](address, server.app.identity_provider.token, "What is 6 * 7?", kernel.kernel_id)
+    assert answer == "It is 42."
+    assert ["run_python" in question and "6 * 7" in question for question in questions] == [True]
+    assert await kernel.text("print(answer)") == "42\n"

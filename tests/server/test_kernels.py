@@ -1,13 +1,23 @@
-"""Runs whose calls are done by a real kernel: from approval to outcome, and through every way a kernel can end."""
+"""Runs whose calls are done by a real kernel: from approval to outcome, and through every way a kernel can end. What a
+site sets holds there, and who interrupted a call is told as it is."""
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel.tools.walls.inside import found_walls, words_of
+from agent_kernel_server.kernels import idle
+from agent_kernel_server.kernels.served_kernel import ENDED_NOTICE
+from tests.core.tools.builtin.pictures import png_bytes
+from tests.flipping import flipped
+from tests.notebooks.test_cached_tools import LOOK, TOOL
 from tests.server.client import Api, Kernel, OpenChannel
-from tests.waiting import look_until
+from tests.server.serving import Server
+from tests.waiting import look_until, until
 
 pytestmark = pytest.mark.kernel
 
@@ -94,3 +104,189 @@ async def test_a_call_waits_behind_the_users_cell_which_its_card_names_and_survi
     done = await page.until("tool_complete")
     assert (done["state"], done["tool_result"].count("after")) == ("success", 1)
     await page.until("complete")
+
+
+@pytest.mark.parametrize("extension_traits", [{"shell_walls": "read-only", "shell_environment": ["PGHOST"]}])
+async def test_a_card_and_its_result_name_the_sites_walls_and_the_servers_own_files_are_hidden(
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server
+) -> None:
+    await kernel.text("import os; os.environ.update(PGHOST='db.lab', LAB_KEY='a-key-of-the-lab')")
+    command = f"env; touch new; cat {server.app.info_file} {server.extension.data_dir}/*"
+    model.add(call("run_shell", command=command), say("Done."))
+    conversation_id = await api.begin(kernel)
+    waiting = await api.next_approval()
+    words = words_of(found_walls(), "read-only")
+    assert waiting["preview"]["facts"][-1] == f"walls: {words}."
+    await api.decide(waiting)
+    [ended] = (await api.ended(conversation_id))["tool_calls"]
+    assert f"walls: {words}" in ended["result"].splitlines()[0]
+    if found_walls().kind == "none":
+        return
+    assert (ended["state"], "PGHOST=db.lab" in ended["result"]) == ("error", True)
+    for secret in ("a-key-of-the-lab", server.app.identity_provider.token, "SQLite format 3"):
+        assert secret not in ended["result"]
+    assert "stopped by the walls: " in ended["result"]
+
+
+PROMPT = "%%agent --wait --tools look,change --policy allow\nGo."
+
+
+async def test_an_outcome_is_given_again_until_a_cell_of_the_users_or_a_call_has_run(
+    api: Api, loaded: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(LOOK, say("1"), LOOK, say("2"), LOOK, say("3"), call("change"), LOOK, LOOK, say("4"))
+    for cell in (TOOL, PROMPT, PROMPT, "x = 2", PROMPT, PROMPT):
+        await loaded.run(cell)
+    [conversation] = await api.get("conversations")
+    looked = [one for one in conversation["tool_calls"] if one["tool_name"] == "look"]
+    assert [one["cached_at"] is not None for one in looked] == [False, True, False, False, True]
+    assert [one["result"].split("\n")[-1] for one in looked] == ["1", "1", "2", "2", "2"]
+    assert looked[1]["result"].startswith("Stored outcome of 0 minutes ago. ")
+
+
+PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('Peak');"
+SEEING = "%%agent --model gpt-5 --policy allow\n"
+"""The fake server serves any name, and this one says that its model takes images."""
+
+
+@pytest.mark.parametrize("extension_traits", [{"send_images": False}])
+async def test_where_the_site_keeps_pictures_none_leaves_the_machine(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, analysis: Path
+) -> None:
+    (analysis.parent / "figure.png").write_bytes(png_bytes(40, 30))
+    model.add(call("run_python", code=PLOT), say("I can't see it."))
+    await open_kernel.run(f"{SEEING}Draw it like ![](figure.png).")
+    view = await api.ended((await api.listed("runs"))[0]["conversation_id"])
+    assert [one["seen_images"] for one in view["tool_calls"]] == [0]
+    assert "image_url" not in str([request.body for request in model.requests])
+    _, prompt, *_, tool = model.requests[-1].body["messages"]
+    assert "[The user's message has a picture: 40 x 30 pixels. You can't see it.]" in prompt["content"]
+    assert tool["content"].endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]")
+
+
+READS = 40
+
+
+async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
+    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    for place, text in ((work / "data", "inside\n"), (outside, "secret\n")):
+        place.mkdir(parents=True)
+        (place / "x.csv").write_text(text)
+    await kernel.text(f"import os; os.chdir({str(work)!r})")
+    for turn in range(5):  # each asks in other words: reads that all found the same would be stopped as a repetition
+        model.add(calls(*[call("read_file", path=f"{'./' * turn}data/x.csv") for _ in range(READS // 5)]))
+    model.add(say("Done."))
+    with flipped(work / "data", outside):
+        # What is not allowed unasked is denied in the mode plan.
+        view = await api.ended(await api.begin(kernel, policy="plan"))
+    states = [one["state"] for one in view["tool_calls"]]
+    assert len(states) == READS
+    assert set(states) <= {"success", "denied", "error"}
+    assert [one["result"] for one in view["tool_calls"] if "secret" in one["result"]] == []
+
+
+SLEEPS = "import time\nprint('in', flush=True)\ntime.sleep(600)"
+
+
+async def test_stop_interrupts_the_call_and_not_the_users_cell(
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code=SLEEPS))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api.decide(waiting)
+    await executing(api, conversation_id)
+    users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
+    page = await client(conversation_id)
+    run_id = (await page.next())["snapshot"]["runs"][0]["run_id"]
+    await page.send({"type": "cancel", "run_id": run_id})
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
+    assert await users_cell == "untouched\n"
+
+
+@pytest.mark.parametrize("how", ["restart", "shutdown"])
+async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, how: str, server: Server
+) -> None:
+    model.add(calls(call("run_python", code=SLEEPS), call("run_python", code="2")))
+    conversation_id, waiting = await waiting_call(api, fresh_kernel)
+    await api.decide(waiting)
+    await executing(api, conversation_id)
+    if how == "restart":
+        await server.fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
+    else:
+        await server.fetch("api", "kernels", fresh_kernel.kernel_id, method="DELETE")
+    view = await api.ended(conversation_id)
+    running, waiting = view["tool_calls"]
+    assert running["state"] in ("cancelled", "unknown")  # Jupyter interrupts it first
+    assert waiting["state"] == "cancelled"
+    assert (view["runs"][0]["status"], view["runs"][0]["error"]) == ("cancelled", None)
+    assert [notice["content"] for notice in view["runs"][0]["notices"]] == [ENDED_NOTICE]
+    assert await api.pending() == []
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_says_what_ran(
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle, "PAUSE_SECONDS", 0.05)
+    manager, found = server.app.kernel_manager, server.service.kernels.idle
+    monkeypatch.setattr(manager, "cull_idle_timeout", 60)
+    model.add(calls(call("list_files"), call("run_python", code="1")))
+    conversation_id, _ = await waiting_call(api, kernel)
+    jupyters = manager.get_kernel(kernel.kernel_id)
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    jupyters.last_activity = an_hour_ago
+    await until(lambda: jupyters.last_activity > an_hour_ago)  # as if something had run there
+    monkeypatch.setattr(found, "waiting_seconds", 0)
+    await until(lambda: kernel.kernel_id in found.idle)
+    jupyters.last_activity = an_hour_ago
+    await manager.cull_kernel_if_idle(kernel.kernel_id)
+    run = (await api.ended(conversation_id))["runs"][0]
+    assert (run["status"], run["error"]["code"]) == ("error", "KERNEL_DIED")
+    hour = "1\N{NO-BREAK SPACE}h 0\N{NO-BREAK SPACE}min"
+    expected = f"Jupyter culled the kernel, which had been idle for {hour} (cull_idle_timeout of this server)."
+    assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
+    api: Api, kernel: Kernel, model: FakeOpenAI, server: Server, asleep: bool
+) -> None:
+    model.add(call("run_python", code=SLEEPS if asleep else "1"))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    if asleep:
+        await api.decide(waiting)
+        await executing(api, conversation_id)
+    await server.fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
+    assert view["runs"][0]["notices"][0]["content"] == "Stopped, because the kernel was interrupted."
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise KeyboardInterrupt('mine')", ["The code raised KeyboardInterrupt itself", "mine"]),
+        ("subprocess.run('kill -INT $PPID', shell=True)\ntime.sleep(600)", ["by a signal (SIGINT), not by the user"]),
+    ],
+    ids=["raised", "signalled"],
+)
+async def test_an_interrupt_that_nobody_asked_jupyter_for_is_not_the_users_and_the_model_goes_on(
+    api: Api, kernel: Kernel, model: FakeOpenAI, code: str, said: list[str]
+) -> None:
+    # A kernel asks the server for a second at most who has interrupted it: whoever is silent is a person.
+    asks = "from agent_kernel.notebook.kernel import to_server\nassert to_server.ASK_SECONDS\n"
+    await kernel.text(f"{asks}to_server.ASK_SECONDS = 60")
+    model.add(call("run_python", code=f"import subprocess, time\nprint('in', flush=True)\n{code}"), say("I go on."))
+    conversation_id, waiting = await waiting_call(api, kernel)
+    await api.decide(waiting)
+    view = await api.ended(conversation_id)
+    (one,) = view["tool_calls"]
+    assert (one["state"], view["runs"][0]["status"]) == ("error", "complete")
+    assert [words for words in said if words not in one["result"]] == []
+    assert "Cancelled" not in one["result"]
+    assert view["messages"][-1]["content"] == "I go on."

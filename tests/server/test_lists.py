@@ -1,4 +1,5 @@
-"""The lists of calls and of runs name the notebook, the kernel, the cell and the prompt of each."""
+"""Whoever has no page, only HTTP, sees what runs do and wait for, what was spent and which models there are; and
+answers."""
 
 import json
 from typing import Any
@@ -78,3 +79,92 @@ async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_
     await api("POST", "conversations", conversation_id, "runs", first, "cancel")
     await api.ended(conversation_id)
     assert [run["run_id"] for run in await api.get("runs", limit="1")] == [second]
+
+
+FAULTY = call("no_such_tool")
+"""A turn without an answer, where there is no kernel."""
+
+
+async def start(api: Api, **fields: Any) -> tuple[str, str]:
+    """A run whose author answers over HTTP; the ids of its conversation and of it."""
+    conversation_id = await api.new_conversation(**fields)
+    body = {"content": "Go on.", "watched": True}
+    status, started = await api("POST", "conversations", conversation_id, "runs", body=body)
+    assert status == 201
+    return conversation_id, started["run_id"]
+
+
+class TestABudget:
+    @pytest.fixture
+    def extension_traits(self) -> dict[str, Any]:
+        return {"default_budget": {"steps": 1}}
+
+    async def test_is_raised_once_and_the_run_goes_on(self, api: Api, model: FakeOpenAI) -> None:
+        model.add(FAULTY, say("Done."))
+        conversation_id, run_id = await start(api)
+        [paused] = await api.listed("runs", state="paused")
+        assert (paused["run_id"], paused["status"], paused["paused"]["reached"]) == (run_id, "running", ["steps"])
+        [shown] = (await api.get("conversations", conversation_id))["runs"]
+        assert shown == {name: paused[name] for name in shown}
+        assert [wait["kind"] for wait in paused["waits_for"]] == ["budget"]
+        path = ("conversations", conversation_id, "runs", run_id, "budget")
+        answer = {"pause_id": paused["paused"]["pause_id"], "add": {"steps": 3}}
+        status, raised = await api("POST", *path, body=answer)
+        assert status == 200
+        assert (raised["paused"], raised["budget"]["steps"]) == (None, 4)
+        status, refused = await api("POST", *path, body=answer)
+        assert (status, refused["raised"]["add"]) == (409, {"steps": 3})
+        [ended] = (await api.ended(conversation_id))["runs"]
+        assert (ended["status"], ended["budget"]["steps"], len(ended["raises"])) == ("complete", 4, 1)
+        assert (await api("POST", *path, body=answer | {"pause_id": "pause_else"}))[0] == 409
+        assert await api.get("runs", state="open") == []
+        assert [(run["status"], run["waits_for"]) for run in await api.get("runs")] == [("complete", [])]
+
+
+async def test_an_unknown_outcome_is_answered_once_and_the_model_is_told(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="import os; os._exit(1)"))
+    conversation_id, _ = await start(api, kernel_id=kernel.kernel_id)
+    waiting = await api.next_approval()
+    assert await api.get("approvals", state="unanswered") == []
+    await api.decide(waiting)
+    [lost] = await api.listed("approvals", state="unanswered")
+    assert (lost["approval_id"], lost["state"]) == (waiting["approval_id"], "unknown")
+    assert (lost["unknown_answer"], "died" in lost["result"]) == (None, True)
+    assert len(model.requests) == 1
+    model.add(say("I see."))
+    path = ("approvals", lost["approval_id"], "outcome")
+    status, answered = await api("POST", *path, body={"answer": "continue"})
+    assert (status, answered["unknown_answer"]) == (200, "continue")
+    for again in ("continue", "retry"):
+        status, refused = await api("POST", *path, body={"answer": again})
+        assert (status, refused["unknown_answer"]) == (409, "continue")
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "I see.")
+    assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert await api.get("approvals", state="unanswered") == []
+
+
+@pytest.mark.usefixtures("fresh")  # what was spent is never forgotten
+async def test_what_was_spent_is_told_by_day_and_conversation_and_stays(api: Api, model: FakeOpenAI) -> None:
+    model.add(say("Hi.", usage=(1_000, 100)))
+    conversation_id = await api.begin()
+    await api.ended(conversation_id)
+    report = await api.get("usage", days="1")
+    assert (report["days"], report["totals"]["input_tokens"], report["totals"]["output_tokens"]) == (1, 1_000, 100)
+    assert [(one["day"], one["turns"]) for one in report["by_day"]] == [(report["since"], 1)]
+    [of_conversation] = report["by_conversation"]
+    assert (of_conversation["conversation_id"], of_conversation["turns"]) == (conversation_id, 1)
+    assert (await api("DELETE", "conversations", conversation_id))[0] == 204
+    report = await api.get("usage")
+    assert (report["totals"]["turns"], report["by_conversation"]) == (1, [])
+
+
+async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model: FakeOpenAI) -> None:
+    body = await api.get("models")
+    assert (body["default"], body["default_reason"]) == ("fake", "AGENT_KERNEL_MODEL names it.")
+    known = {"name": "fake", "tools": None, "images": None, "context_tokens": None, "context_is_learned": False}
+    endpoint = {"name": "openai", "api": "chat", "models": [known], "left_out": 0, "error": "", "loading": False}
+    assert body["endpoints"] == [endpoint]
+    assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)

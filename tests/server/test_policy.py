@@ -1,11 +1,11 @@
-"""What a site, a folder and a person set for the runs of a conversation."""
+"""What a site, a folder, a person and a script set for the runs of a conversation."""
 
 from pathlib import Path
 
 import pytest
 from traitlets import TraitError
 
-from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.service_settings import read_limits_of
 from tests.server.client import Api, Kernel
@@ -75,3 +75,41 @@ async def test_a_sites_timeout_ends_a_call_and_its_budget_of_a_conversation_a_ru
     [timed_out], [run] = view["tool_calls"], view["runs"]
     assert (timed_out["state"], timed_out["reason"]) == ("error", "Timed out after 1 s.")
     assert run["error"]["message"].startswith("The budget of this conversation is reached: 1 of 1 step")
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("extension_traits", [{"site_rules": ["deny run_shell"]}])
+async def test_rules_are_listed_with_who_made_them_and_one_is_removed(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="1"), say("Done."))
+    conversation_id = await api.begin(kernel)
+    await api.decide(scope="user")
+    [run] = (await api.ended(conversation_id))["runs"]
+    assert [one["origin"] for one in run["policy"]["rules"]] == ["site", "saved"]
+    site, rule = await api.get("rules")
+    assert (site["origin"], site["text"], site["rule_id"]) == ("site", "deny run_shell", None)
+    assert (rule["origin"], rule["text"], rule["scope"]) == ("saved", "allow run_python", "user")
+    assert (rule["tool_name"], rule["made_at"] is None) == ("run_python", False)
+    assert (await api("DELETE", "rules", rule["rule_id"]))[0] == 204
+    assert [one["origin"] for one in await api.get("rules")] == ["site"]
+    status, gone = await api("DELETE", "rules", rule["rule_id"])
+    assert (status, gone["message"]) == (404, f"There is no rule {rule['rule_id']!r}.")
+
+
+TURN = calls(call("run_python", code="a = 1"), call("run_python", code="b = 1"), call("run_python", code="c = 1"))
+RUN = """\
+import agent_kernel as ak
+run = ak.Agent().start("Go.", approvals=[
+    ak.approve("run_python", {"code": "a = 1"}), ak.deny("Not b.", "run_python"),
+])
+print(run.run_id)
+"""
+READ = "print(' '.join(f'{one.state}:{one.by}' for one in run.wait().tool_calls), 'a' in dir(), 'b' in dir())"
+
+
+@pytest.mark.kernel
+async def test_a_script_decides_on_the_server_with_a_person_there(loaded: Kernel, model: FakeOpenAI) -> None:
+    model.add(TURN, say("Done."))
+    await loaded.run(RUN)
+    assert await loaded.text(READ) == "success:script denied:script denied:policy True False\n"
