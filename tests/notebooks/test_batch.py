@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,3 +210,11 @@ def test_the_report_is_well_formed_whatever_a_notebook_printed(tmp_path: Path) -
 def test_the_line_of_a_notebook_says_why_it_failed_without_the_traceback() -> None:
     said = in_words(result(Path("a.ipynb"), "ValueError: no\n---\nTraceback"), "a.ipynb")
     assert said == "FAILED  a.ipynb  (1 of 2 cells, 1.0 s)\n          Cell 1: ValueError: no"
+
+
+def test_a_schedulers_worker_runs_a_notebook_in_a_thread(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "one.ipynb", "print(6 * 7)")
+    command = ["run", str(tmp_path / "one.ipynb"), "--output", str(tmp_path / "done.ipynb")]
+    with ThreadPoolExecutor(1) as worker:
+        assert worker.submit(cli.main, command).result(SECONDS) == 0
+    assert printed(tmp_path / "done.ipynb") == ["42\n"]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ def run_all(jobs: Sequence[Job], workers: int, progress: Progress) -> list[Noteb
     """Run the notebooks and return their results in the order of the jobs.
 
     Ctrl+C and SIGTERM stop all of them: cells that run are interrupted, what has not begun does not begin, and no
-    kernel is left. For the main thread.
+    kernel is left. In another thread than the main one, such as a scheduler's worker, signals are not for them.
     """
     return asyncio.run(_run_all([Execution(job, progress) for job in jobs], workers))
 
@@ -50,9 +51,10 @@ async def _run_all(executions: Sequence["Execution"], workers: int) -> list[Note
         for execution in executions:
             execution.stopped.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, stop)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(number, stop)
     return await asyncio.gather(*map(run, executions))
 
 
