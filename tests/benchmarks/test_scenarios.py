@@ -41,5 +41,5 @@ def test_a_scenario_measures_its_figures(name: str) -> None:
 def _may_be_less(figure: Figure) -> bool:
     """What is to be nothing, and differences, which noise can turn around at these sizes."""
     return any(
-        words in figure.what for words in ("adds", "after JupyterLab itself", "above the same", "shift", "lost", "gaps")
+        words in figure.what for words in ("adds", "after JupyterLab itself", "above the same", "moves", "lost", "gaps")
     )
