@@ -69,7 +69,7 @@ class JudgedCall:
     """The tool's declared approval, or the result of its `approval` callable."""
     read_only: bool = False
     always_asks: bool = False
-    """Whether no rule may approve it, because a person edited it or it may have run before."""
+    """Whether no rule may approve it, because it may have run before."""
     checks_itself: bool = False
     """Whether `declared` is the answer of the tool's own callable to these arguments."""
     parameters: Mapping[str, Any] | None = None

@@ -174,9 +174,7 @@ async def check_waiting_calls(run: ActiveRun, *, decide: bool = False) -> None:
     for call in await run.read_calls():
         if call.state != "awaiting_approval" or call.tool_name not in run.registry:
             continue  # the start of a folder's servers is judged apart
-        judgement = await check_policy(
-            run, call.tool_name, call.tool_input, edited=call.edited, cap=None if decide else "ask"
-        )
+        judgement = await check_policy(run, call.tool_name, call.tool_input, cap=None if decide else "ask")
         if judgement.approval == "ask":
             continue
         try:

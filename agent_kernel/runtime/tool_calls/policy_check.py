@@ -28,9 +28,7 @@ logger = logging.getLogger(__name__)
 _VERDICT_SECONDS = 5.0
 
 
-async def check_policy(
-    run: ActiveRun, tool_name: str, tool_input: str, *, edited: bool, cap: PolicyMode | None = None
-) -> Judgement:
+async def check_policy(run: ActiveRun, tool_name: str, tool_input: str, *, cap: PolicyMode | None = None) -> Judgement:
     """Judge valid arguments in their canonical form, under a mode no more permissive than `cap`."""
     arguments: dict[str, Any] = parse(tool_input)
     declaration = run.registry.declaration(tool_name)
@@ -49,7 +47,7 @@ async def check_policy(
             checks_itself=declaration.approval == "dynamic",
             read_only=declaration.read_only,
             # A call that may have run already always asks, whatever rule would allow it.
-            always_asks=edited or what in run.calls.unknown,
+            always_asks=what in run.calls.unknown,
             parameters=declaration.parameters,
             edits_in_folder=edits_in_folder or _edits_cell(run, tool_name, arguments),
             place=verdict.place,

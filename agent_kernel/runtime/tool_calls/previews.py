@@ -157,7 +157,7 @@ async def checked_edit(
     tool_input = run.registry.validate(call.tool_name, edited_input)
     if digest(tool_input) == call.digest:
         return None
-    judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
+    judgement = await check_policy(run, call.tool_name, tool_input)
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
     shown, found = await preview_call(run, call.tool_name, tool_input, judgement)

@@ -68,7 +68,7 @@ async def _decide_by_policy(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     run's script leaves it to a person."""
     while True:
         policy = run.policy
-        judgement = await check_policy(run, call.tool_name, call.tool_input, edited=False)
+        judgement = await check_policy(run, call.tool_name, call.tool_input)
         if judgement.approval == "deny":
             break
         try:
@@ -152,7 +152,7 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
     """Whether an approved call may start: a rule, or its path, may have changed while it waited."""
-    judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited)
+    judgement = await check_policy(run, call.tool_name, call.tool_input)
     moved = call.place not in (None, UNKNOWN) and judgement.place not in (call.place, UNKNOWN)
     asked = judgement.approval == "ask" and call.by in ("user", "script")
     if (judgement.approval == "allow" or asked) and not moved:
