@@ -76,7 +76,7 @@ def _plain(message: WireMessage) -> WireMessage | None:
     content = message.get("content")
     if isinstance(content, str) and content.strip():
         return message
-    return message | {"content": None} if message.get("tool_calls") else None
+    return message | {"content": None} if message.get("tool_calls") and not text_of(message).strip() else None
 
 
 def _with_ended_steps(messages: list[WireMessage]) -> list[WireMessage]:
