@@ -14,22 +14,30 @@ from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ReasoningEvent, RunEvent, TokenEvent
-from agent_kernel.testing import call, say
+from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.chat import delta, events, wants_back
 from agent_kernel.testing.wire.messages import SIGNED
 from tests.core.models.chat_services import (
     DeepSeek,
+    Gateway,
+    GeminiAtOpenRouter,
+    Groq,
     Kimi,
+    LiteLLM,
+    Mistral,
     StrictService,
     answers,
+    calls_of,
     sent,
     speaking_as,
 )
 from tests.core.models.model_apis import APIS, MESSAGES, RESPONSES, WireApi
 from tests.core.models.model_fixtures import connected, speaking
 from tests.core.runtime.runtime_fixtures import NO, Stage, Stages, second_life
+
+ENCRYPTED = {"type": "reasoning.encrypted", "format": "google-gemini-v1", "index": 0}
 
 
 def reasoning_of(messages: Sequence[dict[str, Any]]) -> list[str | None]:
@@ -60,10 +68,64 @@ async def test_reasoning_goes_back_through_steps_prompts_denial_edit_and_restart
             assert after[: len(before)] == before
 
 
-# Ids.
+async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_anew(stages: Stages) -> None:
+    def step(number: int) -> ModelTurn:
+        details = [
+            {"type": "reasoning.text", "text": f"Step {number}", "format": "google-gemini-v1", "index": 0},
+            {**ENCRYPTED, "id": "tool_0_look", "data": f"signature of {number}"},
+        ]
+        return wants_back(call("look", call_id="tool_0_look"), reasoning=f"Step {number}", reasoning_details=details)
+
+    script = (step(1), step(2), say("One."), say("Two."))
+    async with connected(*script, api=speaking_as(GeminiAtOpenRouter)) as (server, model):
+        one = await stages(model)
+        assert [(await one.run()).text for _ in range(2)] == ["One.", "Two."]
+    first, second, *_ = answers(sent(server))
+    assert [item.get("data") for item in second["reasoning_details"]] == [None, "signature of 2"]
+    assert "reasoning" not in first
+    ids = [call["id"] for call in calls_of(sent(server))]
+    assert ids == [m["tool_call_id"] for m in sent(server) if m["role"] == "tool"] == ["tool_0_look"] * 2
 
 
-# Nothing empty.
+@pytest.mark.parametrize("known", [True, False])
+async def test_mistral_takes_a_conversation_that_began_with_claude(
+    stages: Stages, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if known:
+        monkeypatch.setattr("agent_kernel.models.chat_messages._MISTRAL", ".127.0.0.1")
+    both = calls(call("look", call_id="toolu_01A"), call("look", call_id="toolu_01B"))
+    script = (look("AbCd12345", "Is it missing?"), say("Two."), say("Three."))
+    async with (
+        connected(both, say("One."), api=MESSAGES) as (_, claude),
+        connected(*script, api=speaking_as(Mistral)) as (server, mistral),
+    ):
+        one = await stages(claude)
+        await one.run()
+        one.use(mistral)
+        assert [(await one.run()).text for _ in range(2)] == ["Two.", "Three."]
+    assert len(server.requests) == (4 if known else 5)  # what it thought is refused once, too
+    ids = [call["id"] for call in calls_of(sent(server))]
+    assert ids == [message["tool_call_id"] for message in sent(server) if message["role"] == "tool"]
+    assert (len(set(ids)), ids[2]) == (3, "AbCd12345")
+    assert ids[:2] == [call["id"] for call in calls_of(sent(server, -2))][:2]
+    assert [call.tool_call_id for call in await one.calls()] == ["toolu_01A", "toolu_01B", "AbCd12345"]
+
+
+@pytest.mark.parametrize(
+    ("service", "first", "requests"),
+    [
+        (Gateway, call("run_python", call_id="a", code="pass"), 3),
+        (LiteLLM, wants_back(call("look", call_id="a"), thinking_blocks=LiteLLM.signed), 3),
+        (Groq, replace(call("look", call_id="a"), reasoning="Hm"), 4),  # it refuses once what it had thought
+    ],
+)
+async def test_a_whole_run_has_what_the_service_takes(
+    stages: Stages, service: type[StrictService], first: ModelTurn, requests: int
+) -> None:
+    async with connected(first, say("One."), say("Two."), api=speaking_as(service)) as (server, model):
+        one = await stages(model)
+        assert [(await one.run(policy="allow")).text for _ in range(2)] == ["One.", "Two."]
+    assert len(server.requests) == requests
 
 
 def think(turn: ModelTurn, thought: str) -> ModelTurn:
