@@ -2,15 +2,19 @@
 answers."""
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import nbformat
 import pytest
 
+from agent_kernel.log import audit
 from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.event_log import APPROVAL_EVENT, OUTCOME_EVENT
 from tests.server.client import Api, Kernel, OpenChannel, open_notebook
 from tests.server.serving import Server
-from tests.waiting import look_until
+from tests.waiting import look_until, until
 
 pytestmark = pytest.mark.kernel
 
@@ -104,8 +108,6 @@ class TestABudget:
         conversation_id, run_id = await start(api)
         [paused] = await api.listed("runs", state="paused")
         assert (paused["run_id"], paused["status"], paused["paused"]["reached"]) == (run_id, "running", ["steps"])
-        [shown] = (await api.get("conversations", conversation_id))["runs"]
-        assert shown == {name: paused[name] for name in shown}
         assert [wait["kind"] for wait in paused["waits_for"]] == ["budget"]
         path = ("conversations", conversation_id, "runs", run_id, "budget")
         answer = {"pause_id": paused["paused"]["pause_id"], "add": {"steps": 3}}
@@ -116,9 +118,6 @@ class TestABudget:
         assert (status, refused["raised"]["add"]) == (409, {"steps": 3})
         [ended] = (await api.ended(conversation_id))["runs"]
         assert (ended["status"], ended["budget"]["steps"], len(ended["raises"])) == ("complete", 4, 1)
-        assert (await api("POST", *path, body=answer | {"pause_id": "pause_else"}))[0] == 409
-        assert await api.get("runs", state="open") == []
-        assert [(run["status"], run["waits_for"]) for run in await api.get("runs")] == [("complete", [])]
 
 
 async def test_an_unknown_outcome_is_answered_once_and_the_model_is_told(
@@ -137,9 +136,8 @@ async def test_an_unknown_outcome_is_answered_once_and_the_model_is_told(
     path = ("approvals", lost["approval_id"], "outcome")
     status, answered = await api("POST", *path, body={"answer": "continue"})
     assert (status, answered["unknown_answer"]) == (200, "continue")
-    for again in ("continue", "retry"):
-        status, refused = await api("POST", *path, body={"answer": again})
-        assert (status, refused["unknown_answer"]) == (409, "continue")
+    status, refused = await api("POST", *path, body={"answer": "retry"})
+    assert (status, refused["unknown_answer"]) == (409, "continue")
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "I see.")
     assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
@@ -168,3 +166,46 @@ async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model
     endpoint = {"name": "openai", "api": "chat", "models": [known], "left_out": 0, "error": "", "loading": False}
     assert body["endpoints"] == [endpoint]
     assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
+
+
+SECRET = "the-arguments-stay-in-the-log"
+
+
+@pytest.fixture
+def collected(server: Server) -> list[tuple[str, dict[str, Any]]]:
+    """What a listener of both schemas hears. The event logger validates each against its schema."""
+    heard: list[tuple[str, dict[str, Any]]] = []
+
+    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        heard.append((schema_id, data))
+
+    for schema_id in (APPROVAL_EVENT, OUTCOME_EVENT):
+        server.app.event_logger.add_listener(schema_id=schema_id, listener=listen)
+    return heard
+
+
+@pytest.mark.kernel
+async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
+    api: Api, kernel: Kernel, model: FakeOpenAI, collected: list[Any], server: Server
+) -> None:
+    model.add(call("run_python", code=f"'{SECRET}'"), call("no_such_tool"), say("Done."))
+    conversation_id = await api.begin(kernel)
+    waiting = await api.next_approval()
+    assert collected == []
+    await api.decide(waiting, scope="conversation")
+    await api.ended(conversation_id)
+    await until(lambda: len(collected) == 3)
+    (_, approval), (_, outcome), (_, invalid) = collected
+    assert [schema_id for schema_id, _ in collected] == [APPROVAL_EVENT, OUTCOME_EVENT, OUTCOME_EVENT]
+    same = {"conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest"}
+    for event in (approval, outcome):
+        assert {name: event[name] for name in same} == {name: waiting[name] for name in same}
+    assert (approval["decision"], approval["by"], approval["scope"]) == ("approved", "user", "conversation")
+    assert (outcome["state"], invalid["state"]) == ("success", "invalid")
+    assert SECRET not in json.dumps(collected)
+    with closing(sqlite3.connect(server.data / "agent-kernel" / "agent-kernel.sqlite")) as sql:
+        entries = {entry.number: entry for entry in audit.read_entries(sql)}
+        assert audit.check(sql) is None
+    for event in (approval, outcome):
+        assert entries[event["audit_number"]].hash == event["audit_hash"]
+    assert SECRET in entries[approval["audit_number"]].text

@@ -186,21 +186,15 @@ async def test_a_request_that_is_closed_cancels_nothing(
             assert "'kept'" in text_of(await asked)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "said"),
-    [
-        ("run_python", {"code": "1"}, "notebook_path is missing"),
-        ("run_python", {"kernel_id": "none", "code": "1"}, "There is no kernel 'none'"),
-        ("run_python", {"notebook_path": "sales.ipynb", "code": 1}, "code: 1 is not of type 'string'"),
-    ],
-)
-async def test_bad_arguments_are_told_to_the_client_and_ask_nobody(
-    server: Server, api: Api, path: str, name: str, arguments: dict[str, Any], said: str
-) -> None:
+async def test_bad_arguments_are_told_to_the_client_and_ask_nobody(server: Server, api: Api, path: str) -> None:
     async with connected(server) as client:
-        result = await client.call_tool(name, arguments)
-    assert result.is_error
-    assert said in text_of(result)
+        for arguments, said in (
+            ({"code": "1"}, "notebook_path is missing"),
+            ({"kernel_id": "none", "code": "1"}, "There is no kernel 'none'"),
+            ({"notebook_path": path, "code": 1}, "code: 1 is not of type 'string'"),
+        ):
+            result = await client.call_tool("run_python", arguments)
+            assert (result.is_error, said in text_of(result)) == (True, True), said
     assert await api.pending() == []
 
 

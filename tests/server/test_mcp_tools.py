@@ -4,21 +4,29 @@ server in Python with the official package."""
 import asyncio
 import hashlib
 import json
+import logging
 import os
+import signal
 import stat
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import mcp_types as types
 import pytest
 from tornado.httpclient import AsyncHTTPClient
 
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server.mcp_tools import servers
+from agent_kernel_server.mcp_tools import call_results, launcher, servers
 from agent_kernel_server.mcp_tools import tool_server as mcp_server
+from agent_kernel_server.mcp_tools.call_results import outcome_of
+from agent_kernel_server.mcp_tools.configuration import ServerConfig
+from agent_kernel_server.mcp_tools.tool_server import MOST_TOOLS, McpServer
 from tests.ports import free_port
 from tests.server.client import Api, Kernel
 from tests.server.serving import Server
@@ -412,3 +420,69 @@ class TestBehindAHub:
             assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
             written = json.loads(tokens.read_text())
             assert [str(one) for one in written["client"]["redirect_uris"]] == [back]
+
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+
+def listed(name: str, schema: dict[str, Any] = OBJECT) -> types.Tool:
+    return types.Tool(name=name, description=f"Does {name}.", input_schema=schema)
+
+
+def said(text: str) -> types.TextContent:
+    return types.TextContent(text=text)
+
+
+def test_a_result_is_told_in_words_and_nothing_of_it_twice_and_is_bounded() -> None:
+    shown: list[OutputView] = []
+    twice = types.CallToolResult(content=[said("4")], structured_content={"result": 4})
+    assert (outcome_of(twice, shown.append).content, [one.text for one in shown]) == ("4", ["4"])
+    beside = types.CallToolResult(content=[said("Two.")], structured_content={"rows": 2})
+    assert outcome_of(beside, shown.append).content == 'Two.\n{"rows": 2}'
+    shown.clear()
+    pictures = [types.ImageContent(data="AA==", mime_type="image/png") for _ in range(call_results.MOST_PICTURES + 5)]
+    long = said("x" * (call_results.MOST_SHOWN + 5))
+    outcome = outcome_of(types.CallToolResult(content=[*pictures, long], is_error=True), shown.append)
+    assert (outcome.status, len(outcome.content)) == ("error", call_results.MOST_SHOWN + 5)  # cut as any tool's text is
+    assert len(shown) == call_results.MOST_PICTURES + 1
+    assert shown[-1].text.endswith("x\n[5 characters left out here.]")
+
+
+STUBBORN = "sleep 3600 & echo $! $$; trap '' TERM; cat > /dev/null; while :; do sleep 0.1; done"
+"""It neither ends with its input nor by a signal, and has started a process of its own."""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it looks into /proc")
+@pytest.mark.parametrize("stop", ["the Jupyter server dies", "the Jupyter server ends it"])
+async def test_a_server_ends_with_all_that_it_started(stop: str) -> None:
+    line = [sys.executable, "-I", launcher.__file__, "1000000", "sh", "-c", STUBBORN]
+    started = await asyncio.create_subprocess_exec(*line, stdin=PIPE, stdout=PIPE, start_new_session=True)
+    assert started.stdin is not None
+    assert started.stdout is not None
+    processes = [int(word) for word in (await started.stdout.readline()).split()]
+    assert all(_lives(pid) for pid in processes)
+    if stop == "the Jupyter server ends it":
+        os.killpg(started.pid, signal.SIGTERM)
+    started.stdin.close()
+    await started.wait()
+    await until(lambda: not any(_lives(pid) for pid in processes))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_of_two_tools_of_one_name_the_first_counts_and_bad_ones_are_left_out_and_said(tmp_path: Path) -> None:
+    config = ServerConfig("peer", "user", command=("peer",))
+    server = McpServer(config, tmp_path, logging.getLogger(), "http://localhost/", tmp_path / "tokens")
+    remote = {"type": "object", "properties": {"a": {"$ref": "https://evil.example/schema.json"}}}
+    again = types.Tool(name="look", description="Another.", input_schema=OBJECT)
+    tools, notes = server._declared([listed("look"), again, listed("remote", remote), listed("add")])
+    assert [(one.name, one.description) for one in tools] == [("peer__look", "Does look."), ("peer__add", "Does add.")]
+    assert notes[0] == "It lists two tools named 'look': the first one counts."
+    assert "remote" in notes[1]
+    tools, notes = server._declared([listed(f"tool{number}") for number in range(MOST_TOOLS + 3)])
+    assert (len(tools), notes) == (MOST_TOOLS, (f"It lists more than {MOST_TOOLS} tools.",))
