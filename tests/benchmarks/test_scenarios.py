@@ -10,7 +10,7 @@ from benchmarks.scenarios import SCENARIOS
 
 pytestmark = [pytest.mark.soak, pytest.mark.e2e]
 SMALLEST: dict[str, dict[str, Any]] = {
-    "kernel_steps": {"steps": 2},
+    "kernel_steps": {"steps": 3},
     "click": {"clicks": 1},
     "first_use": {},
     "embedded": {},
