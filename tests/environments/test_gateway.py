@@ -41,7 +41,8 @@ def test_the_main_job_runs_in_a_kernel_behind_a_gateway(cells: Cells, model: Wri
 
     cells.approve(waiting)
     done = cells.call(waiting["conversation_id"], "success")
-    assert [output["text"] for output in done["outputs"] if output["kind"] == "stream"] == ["the product is 42\n"]
+    printed = [output["text"] for output in done["outputs"] if output["kind"] == "stream"]
+    assert "".join(printed) == "the product is 42\n"  # a busy kernel may send a line in two pieces
     assert "last value" in done["result"]
     answer.open()
     assert cells.run_ended(waiting["conversation_id"])["status"] == "complete"
