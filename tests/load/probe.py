@@ -13,7 +13,7 @@ from typing import Any
 from jupyter_client.session import Session
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
-from tornado import web
+from tornado import web, websocket
 
 PATH = "agent-kernel-load"
 
@@ -35,13 +35,18 @@ def _drop_cancelled_timers() -> None:
     loop._timer_cancelled_count = 0
 
 
+def _is_answered(kind: type) -> bool:
+    return issubclass(kind, web.RequestHandler) and not issubclass(kind, websocket.WebSocketHandler)
+
+
 class ProbeHandler(APIHandler):
     @web.authenticated
     async def get(self) -> None:
         _drop_cancelled_timers()
         gc.collect()
-        # By type: to be asked for its class makes a lazy object load all that it stands for.
-        alive = gc.get_objects()
+        # By type: to be asked for its class makes a lazy object load all that it stands for. A connection that is kept
+        # open has the handler of its last request.
+        alive = [one for one in gc.get_objects() if not _is_answered(type(one))]
         kinds = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in alive)
         # Jupyter keeps the signatures of the last 65,536 messages of each connection, so that none is played again.
         signatures = sum(len(one.digest_history) for one in alive if issubclass(type(one), Session))
