@@ -1,4 +1,4 @@
-"""A log that takes nothing: a full disk, a read-only file. Nothing is done unwritten, and everybody is told."""
+"""A log that takes nothing: a full disk, a read-only file, none any more. Nothing is done unwritten; all are told."""
 
 import resource
 from collections.abc import Iterator
@@ -43,6 +43,22 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
         assert [c.state for c in view.tool_calls] == ["unknown"]
         assert [run.status for run in view.runs] == ["error"]
         assert len(model.requests) == 1, "the log knows of no outcome"
+        await one.close()
+
+
+async def test_a_run_whose_log_is_removed_while_its_call_runs_ends_and_runs_nothing_more(tmp_path: Path) -> None:
+    log = tmp_path / "log.sqlite"
+    with ScriptedModel([call("run_python", code="1")]) as model:
+        one = await stage(model, log, FunctionExecutor(lambda call, emit: log.unlink()))
+        result = await (await one.start(policy="allow")).wait()
+        assert result.run.status == "error"
+        assert result.run.error is not None
+        assert f"{log} was removed" in result.run.error.message
+        [told] = await one.until(lambda: [e for e in one.of(ErrorEvent) if e.run_id is None])
+        assert "The run is stopped" in told.message
+        assert (len(one.executor.ran), len(model.requests)) == (1, 1)
+        with pytest.raises(LogUnavailable, match="a new log starts"):
+            await one.start()
         await one.close()
 
 

@@ -12,9 +12,9 @@ from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
 
 def judged(
-    tool: str = "run_shell", declared: Approval = "ask", *, edited: bool = False, **arguments: Any
+    tool: str = "run_shell", declared: Approval = "ask", *, unknown: bool = False, **arguments: Any
 ) -> JudgedCall:
-    return JudgedCall(tool, arguments, "d" * 64, declared, read_only=declared == "allow", always_asks=edited)
+    return JudgedCall(tool, arguments, "d" * 64, declared, read_only=declared == "allow", always_asks=unknown)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_a_rule_that_is_not_understood_is_refused_not_ignored(text: str) -> None
         Policy([text])
 
 
-def test_an_edited_call_is_never_approved_by_a_rule_or_a_mode() -> None:
-    assert Policy(["allow *"], "allow").judge(judged(edited=True)).approval == "ask"
+def test_a_call_that_may_have_run_before_is_never_approved_by_a_rule_or_a_mode() -> None:
+    assert Policy(["allow *"], "allow").judge(judged(unknown=True)).approval == "ask"

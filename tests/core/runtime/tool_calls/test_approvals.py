@@ -4,7 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from agent_kernel.errors import AlreadyDecided
+import pytest
+
+from agent_kernel.errors import AlreadyDecided, InvalidArguments
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
@@ -43,7 +45,10 @@ async def test_a_denial_carries_the_reason_to_the_model_and_the_turn_goes_on(sta
 
 async def test_what_runs_after_an_edit_is_the_edited_call_and_the_model_is_told(stages: Stages) -> None:
     stage = await stages([ONE, say("Fine.")])
-    handle, [request] = await stage.asking()
+    handle, [request] = await stage.asking(rules=('deny run_python where code is "drop()"',))
+    with pytest.raises(InvalidArguments, match="The changed call can't be approved"):
+        await stage.decide(Decision(approved=True, edited_input={"code": "drop()"}))
+    assert [one.state for one in await stage.calls()] == ["awaiting_approval"]
     edit = Decision(approved=True, edited_input={"code": "copy()"})
     decided = await stage.conversation.route_decision(request.approval_id, edit)
     await handle.wait()
