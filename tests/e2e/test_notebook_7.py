@@ -1,5 +1,7 @@
 """Notebook 7, which hears of keys at another moment than JupyterLab, and has one notebook in a page."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, say
@@ -40,3 +42,22 @@ def test_a_cell_is_run_again_answered_by_keys_and_deleted_while_its_next_run_wai
     notebook.run(1)
     assert notebook.text(1) == "42"
     wait_for_statuses(notebook_7, "Again.", ["cancelled", "complete", "cancelled"])
+
+
+OTHER_VERSION = re.compile(r"agent-kernel/static/(cards|part)-")
+LAB_EXTENSION = re.compile(r"lab/extensions/agent-kernel[^/]*/static/remoteEntry")
+
+
+def test_a_page_whose_server_has_another_version_draws_cards_by_what_the_kernel_has(
+    notebook_7: LabServer, model: WrittenModel, fresh_page: Page
+) -> None:
+    missing: list[str] = []
+    fresh_page.route(OTHER_VERSION, lambda route: (missing.append(route.request.url), route.fulfill(status=404)))
+    fresh_page.route(LAB_EXTENSION, lambda route: route.abort())
+    model.says(call("run_python", code="print(6 * 7)"), say("It is 42."))
+    path = notebook_7.write_notebook("versions.ipynb", ["%load_ext agent_kernel", "%%agent\nSix times seven?"])
+    notebook = NotebookPage(notebook_7, fresh_page, path)
+    notebook.run_through(1)
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("It is 42.")
+    assert missing

@@ -41,11 +41,14 @@ def test_the_page_is_told_which_run_to_show_and_how_to_reach_it() -> None:
     assert state == {**named, "transport": "server"}
 
 
-def test_a_page_of_the_server_is_sent_a_loader_and_any_other_page_all_of_the_front_end() -> None:
+def test_a_page_of_the_server_is_sent_a_loader_and_any_other_page_all_of_the_front_end(sent: list[Any]) -> None:
     served, embedded = AgentRun(run_id="run_1"), AgentRun(run_id="run_2", transport="kernel")
     whole = run.built("index.js")
     assert embedded.get_state("_esm") == {"_esm": whole}
     assert len(served.get_state("_esm")["_esm"]) < len(whole) / 100
+    for widget in (served, embedded):
+        widget._handle_custom_msg({"wants": "front_end"}, [])
+    assert sent == [{"front_end": whole}], "the loader asks for it where the server has another version"
 
 
 def test_a_front_end_that_was_not_built_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,8 @@ class AgentRun(anywidget.AnyWidget):
     """The cards, answer and decisions of one run.
 
     With `transport="server"` the page opens a WebSocket to the server extension, and the kernel is not involved. The
-    page then gets the front end from that server too, as a cached file: what is sent for each run is a loader.
+    page then gets the front end from that server too, as a cached file: what is sent for each run is a loader, which
+    asks for the whole of it by a custom message where the server does not have this version.
     Elsewhere the front end is part of the widget's state, so that it works in any page.
 
     With `transport="kernel"` the protocol's frames travel as custom messages of this widget: `post_frames` sends
@@ -46,6 +47,8 @@ class AgentRun(anywidget.AnyWidget):
         """Raises `ImportError` where the front end is not built."""
         self._esm = built("loader.js" if transport == "server" else "index.js")
         super().__init__(transport=transport, **state)
+        if transport == "server":
+            self.on_msg(_answer_loader)
 
     def post_frames(self, frames: Iterable[str]) -> None:
         """Send events, each as its JSON text, in the order of their `seq`."""
@@ -62,3 +65,8 @@ class AgentRun(anywidget.AnyWidget):
                 callback(command)
 
         self.on_msg(receive)
+
+
+def _answer_loader(widget: AgentRun, content: object, _buffers: object) -> None:
+    if content == {"wants": "front_end"}:
+        widget.send({"front_end": built("index.js")})

@@ -1,4 +1,4 @@
-/** The front end as a file of the page's server. A page imports it once, whoever asks first. */
+/** The front end as a file of the page's server, else from a widget's kernel. A page imports it once, whoever asks first. */
 
 import type { WidgetManager } from "./card/notebookRenderers";
 
@@ -8,6 +8,8 @@ declare const FIRST_PART: string;
 interface Model {
   readonly widget_manager?: WidgetManager | undefined;
   get(trait: "run_id"): string;
+  on(event: "msg:custom", callback: (message: unknown) => void): void;
+  send(content: unknown): void;
 }
 
 export interface Place {
@@ -43,4 +45,18 @@ export function fromServer(again = ""): Promise<FrontEnd> {
   const coming = (async () => (await import(addressOf(file) + again)) as FrontEnd)();
   loaded.set(file, coming);
   return coming;
+}
+
+/** The kernel has all of it in one, also where the server has another version, or the page is of no Jupyter server. */
+export function fromKernel(model: Model): Promise<FrontEnd> {
+  return new Promise((resolve) => {
+    model.on("msg:custom", (message) => {
+      const source = (message as { front_end?: string } | null)?.front_end;
+      if (!source) return;
+      const coming: Promise<FrontEnd> = import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+      loaded.set(file, coming);
+      resolve(coming);
+    });
+    model.send({ wants: "front_end" });
+  });
 }

@@ -1,4 +1,4 @@
-/** What a page is sent in place of the front end: where it looks for it, and what it says where that is not there. */
+/** What a page is sent in place of the front end: where it looks for it, and what it does where that is not there. */
 import { afterEach, expect, test, vi } from "vitest";
 import loader from "../src/loader";
 import { addressOf } from "../src/served";
@@ -13,16 +13,23 @@ test.each(["/", "/user/ada%40lovelace/base"])("the front end is below the server
   expect(addressOf(FILE)).toBe(`${base}agent-kernel/static/${FILE}`);
 });
 
-test("where the server does not have it, a person is told what to do, and can have it tried again", async () => {
-  vi.spyOn(console, "error").mockImplementation(() => undefined);
+test("where the server does not have it, the kernel is asked, and a person hears where that is silent too", async () => {
+  vi.useFakeTimers();
+  const sent: unknown[] = [];
+  const model = { get: () => "run_1", on: () => undefined, send: (content: unknown) => void sent.push(content) };
   const el = document.body.appendChild(document.createElement("div"));
-  const close = loader.render({ model: { get: () => "run_1" }, el });
+  const close = loader.render({ model, el });
+  await vi.advanceTimersByTimeAsync(100);
+  expect([el.textContent, ...sent]).toEqual(["", { wants: "front_end" }]);
+  await vi.advanceTimersByTimeAsync(5_000);
   const help = "Try again, reload the page, or stop the Jupyter server and start it again, which ends its kernels.";
-  await vi.waitFor(() => expect(el.querySelector("[role=alert]")?.textContent).toContain(help));
+  expect(el.querySelector("[role=alert]")?.textContent).toContain(help);
   el.querySelector("button")?.click();
   expect(el.textContent).toBe("");
+  await vi.advanceTimersByTimeAsync(100);
+  expect(sent).toHaveLength(2);
   close();
-  await new Promise((done) => setTimeout(done));
+  await vi.advanceTimersByTimeAsync(10_000);
   expect(el.textContent, "of a view that is gone nothing is said").toBe("");
-  vi.restoreAllMocks();
+  vi.useRealTimers();
 });
