@@ -12,6 +12,7 @@ import nbformat
 import pytest
 import pytest_asyncio
 
+from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.tools.arguments import canonical
 from agent_kernel.tools.walls.inside import found_walls, words_of
@@ -212,6 +213,44 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
     assert await users_cell == "untouched\n"
+
+
+async def test_of_two_conversations_that_share_call_ids_each_cancels_and_undoes_its_own_calls(
+    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+) -> None:
+    """Both write a file as call_0. Then the second one's call_1 waits behind the first one's, which runs."""
+    gate, files = tmp_path / "gate", [tmp_path / "first.md", tmp_path / "second.md"]
+    waits = f"import os, time\nprint('in', flush=True)\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)"
+
+    def answer(body: dict[str, Any]) -> ModelTurn:
+        if body["messages"][-1]["role"] == "tool":
+            return say("Done.")
+        path = next(str(file) for file in files if str(file) in str(body["messages"]))
+        written = call("write_file", call_id="call_0", path=path, content="new")
+        return calls(written, call("run_python", call_id="call_1", code=waits))
+
+    model.add(*[answer] * 4)
+    pages, asked = [], []
+    for file in files:
+        file.write_text("old")
+        pages.append(page := await client(await api.begin(kernel, f"Write {file}")))
+        asked.append({one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "01"]})
+        await api.decide(asked[-1]["call_0"])
+        assert (await page.until("tool_complete"))["state"] == "success"
+    for page, requests, seen in zip(pages, asked, ("tool_output", "tool_start"), strict=True):
+        await api.decide(requests["call_1"])
+        await page.until(seen)
+    first, second = pages
+    await second.send({"type": "tool_cancel", "tool_call_id": "call_1"})
+    assert (await second.until("tool_complete"))["state"] == "cancelled"
+    gate.touch()
+    ended = await first.until("tool_complete")
+    assert (ended["state"], ended["tool_result"]) == ("success", "in")
+    for page, left in ((second, ["new", "old"]), (first, ["old", "old"])):
+        await page.until("complete")
+        await page.send({"type": "tool_undo", "tool_call_id": "call_0"})
+        await page.until("tool_undone")
+        assert [file.read_text() for file in files] == left
 
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])
