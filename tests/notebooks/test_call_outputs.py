@@ -159,8 +159,6 @@ CHILDREN = {
 
 @pytest.mark.parametrize("code", CHILDREN.values(), ids=CHILDREN)
 def test_what_a_child_prints_is_told_the_model(shared_kernel: TestKernel, code: str) -> None:
-    if "joblib" in code:
-        pytest.importorskip("joblib")
     found = shared_kernel.call(f"child {hash(code)}", code)
     assert "from a child" in found["outcome"]["content"]
     assert found["outcome"]["status"] == "success", found
