@@ -92,11 +92,13 @@ def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_e
     makes = [call("run_python", code=code) for code in ("radius = 2", "area = 5")]
     model.says(makes[0], say("Made."), makes[1], say("Made, too."))
     notebook = open_notebook(RUN_ALL)
+    notebook.run(2)
     notebook.run(1)
-    notebook.wait_for_state("awaiting_approval")
+    expect(page.get_by_text("1 call waits for you")).to_be_visible()
+    expect(button(notebook, "Run from here when it ends")).to_have_count(0)  # it failed before the run was asked for
     notebook.activate(2)
     notebook.start("notebook:run-cell")
-    expect(page.get_by_text("The run in [1] waits for you ·")).to_be_visible()
+    expect(page.get_by_text("The run in [2] waits for you ·")).to_be_visible()
     button(notebook, "Run from here when it ends").click()
     notebook.press("Approve")
     expect(notebook.card()).to_contain_text("area = 5")

@@ -64,7 +64,11 @@ function restOf(
   runRest: RunRest,
 ): Rest | boolean {
   const { widgets } = panel.content;
-  const above = widgets.slice(0, widgets.indexOf(cell)).filter(isCode);
+  const failedAs = cell.model.executionCount ?? Infinity;
+  const above = widgets
+    .slice(0, widgets.indexOf(cell))
+    .filter(isCode)
+    .filter(({ model }) => (model.executionCount ?? 0) < failedAs); // not one that was run after the failure
   const prompt = above.findLast(({ model }) => open.some((run) => run.cell_id === model.id));
   const run = open.find((one) => one.cell_id === prompt?.model.id);
   const output = cell.outputArea.widgets.at(-1)?.node.querySelector(".jp-OutputArea-output");
