@@ -90,8 +90,9 @@ _RUN_CELL = """async index => {
   sessionContext.session.kernel.iopubMessage.connect(listen);
   const begun = performance.timeOrigin + performance.now();
   await commands.execute('notebook:run-cell');
+  const seen = performance.timeOrigin + performance.now();
   sessionContext.session.kernel.iopubMessage.disconnect(listen);
-  return ended - begun;
+  return [ended - begun, seen - begun];
 }"""
 _FETCHED = """() => performance.getEntriesByType('resource')
   .filter(({ name }) => /agent[-_]kernel/.test(new URL(name).pathname))
@@ -129,10 +130,10 @@ class Stage:
         took: float = self.look_with(_TIMED, command)
         return took
 
-    def timed_cell(self, cell: int) -> float:
-        """Milliseconds from JupyterLab's command to the cell's end in the kernel."""
-        took: float = self.look_with(_RUN_CELL, cell)
-        return took
+    def timed_cell(self, cell: int) -> tuple[float, float]:
+        """Milliseconds from JupyterLab's command to the cell's end in the kernel, and to the command's own end."""
+        in_kernel, in_page = self.look_with(_RUN_CELL, cell)
+        return in_kernel, in_page
 
     def received(self) -> dict[str, int]:
         """The bytes that have come to the page, by the way that they took."""

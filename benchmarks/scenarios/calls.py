@@ -45,7 +45,7 @@ def kernel_steps(rounds: int, steps: int = STEPS) -> Report:
     as Jupyter Server leaves Nagle's algorithm on for what it sends to the page; what it draws then is in no cell's
     time, but in that of the step after it. So steps are measured with the page held still, too.
     """
-    took, cells, held = [], [], []
+    took, cells, seen, held = [], [], [], []
     run = [LOAD, "%%agent --policy allow\nGo on.", "pass"]
     with stage(f"run:nothing:{steps}:5:0", run, UNENDING, frames=False) as on:
         on.notebook.run(0)
@@ -53,16 +53,18 @@ def kernel_steps(rounds: int, steps: int = STEPS) -> Report:
             before, during, after = _cells(on), _steps(on, steps), _cells(on)
             if number > 0:  # the first is a warm-up
                 took.append(during)
-                cells.append([*before, *after])
+                cells.append([in_kernel for in_kernel, _ in (*before, *after)])
+                seen += [in_page for _, in_page in (*before, *after)]
         for _ in range(rounds):
             held += _steps(on, steps, hold=True)
     empty = [median(each) for each in cells]
     steps_ms = sorted(itertools.chain.from_iterable(took))
     beside = {"p90": steps_ms[len(steps_ms) * 9 // 10], "JupyterLab's run of an empty cell": median(empty)}
+    beside["... until the page knows of its end"] = median(seen)
     beside["with the page's processes held"] = median(held)
     share = median([median(one) / cell for one, cell in zip(took, empty, strict=True)])
     what = "a tool step in the kernel with its model request, p50"
-    report = Report(raw={"steps": took, "cells": cells, "held": held})
+    report = Report(raw={"steps": took, "cells": cells, "seen": seen, "held": held})
     report.figures += [
         Figure(what, median(steps_ms), "ms", beside=beside),
         Figure("... by JupyterLab's own run of an empty cell", share, "x", Goal(1.5, "1.5 times the cell's")),
@@ -70,7 +72,8 @@ def kernel_steps(rounds: int, steps: int = STEPS) -> Report:
     return report
 
 
-def _cells(on: Stage) -> list[float]:
+def _cells(on: Stage) -> list[tuple[float, float]]:
+    """See `Stage.timed_cell`."""
     return [on.timed_cell(EMPTY) for _ in range(CELLS)]
 
 
