@@ -37,6 +37,10 @@ _CLOSE = """
   }
   window.jupyterapp?.shell.collapseRight?.();
 """
+_FOLD_PANEL = (
+    "for (const head of document.querySelectorAll('.agent-kernel-run-head[aria-expanded=true]')) head.click();"
+)
+"""A hidden side panel keeps the cards of the runs that were opened in it."""
 _OPEN = (
     """async ([url, path]) => {
   const app = window.jupyterapp;
@@ -214,7 +218,7 @@ class LabServer:
 
 
 def close_notebooks(page: Page) -> None:
-    page.evaluate(f"() => {{{_CLOSE}}}")
+    page.evaluate(f"() => {{{_CLOSE}{_FOLD_PANEL}}}")
 
 
 class Places(Protocol):
