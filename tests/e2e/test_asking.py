@@ -94,7 +94,7 @@ def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_e
     notebook = open_notebook(RUN_ALL)
     notebook.run(2)
     notebook.run(1)
-    expect(page.get_by_text("1 call waits for you")).to_be_visible()
+    expect(page.get_by_role("button", name="1 call waits for you")).to_be_visible()
     expect(button(notebook, "Run from here when it ends")).to_have_count(0)  # it failed before the run was asked for
     notebook.activate(2)
     notebook.start("notebook:run-cell")
